@@ -6,13 +6,13 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { real } from './real.ts';
-import { schedule } from './schedule.ts';
+import { scheduling } from './schedule.ts';
 import { size } from './size.ts';
 import { startup } from './startup.ts';
 import { type Benchmark, type Effort, type Figure, formatBytes, load } from './support/figures.ts';
-import { table, verdict } from './support/table.ts';
+import { renderTable, verdict } from './support/table.ts';
 
-const benchmarks: Readonly<Record<string, Benchmark>> = { schedule, size, startup, real };
+const benchmarks: Readonly<Record<string, Benchmark>> = { scheduling, size, startup, real };
 const resultsFile = join(import.meta.dir, 'results.md');
 /** What a whole run has measured so far: it is not lost when something later fails, nor taken for a whole run. */
 const unfinishedFile = join(import.meta.dir, 'results.unfinished.md');
@@ -55,7 +55,15 @@ for (const name of wanted) {
   const before = load();
   const figures = await run(effort);
   all.push(...figures);
-  say('', `## ${name}`, '', about(effort), `Load average ${before} before, ${load()} after.`, '', ...table(figures));
+  say(
+    '',
+    `## ${name}`,
+    '',
+    about(effort),
+    `Load average ${before} before, ${load()} after.`,
+    '',
+    ...renderTable(figures),
+  );
   if (isWhole) keep();
 }
 say('', '## targets', '', ...verdict(all));

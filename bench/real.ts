@@ -8,7 +8,7 @@ import { createRealWorld } from '../src/system/real-world.ts';
 import { pinnedClaude } from '../tests/support/cli.ts';
 import { type GroupFixture, makeGroup as makeFixture } from '../tests/support/group-fixture.ts';
 import { type Benchmark, type Effort, type Figure, measured } from './support/figures.ts';
-import { makeFolder, makeGroup } from './support/group-on-disk.ts';
+import { makeFolder, makeGroupOnDisk } from './support/group-on-disk.ts';
 import { measureRun, type RunnerFigures, runnerRows } from './support/runner-process.ts';
 
 const fullSessions = 50;
@@ -51,7 +51,7 @@ async function runOnce(sessions: number): Promise<RunnerFigures> {
   const api = playing({ version: 1, sessions: { '*': { steps } } });
   const folder = makeFolder();
   try {
-    const group = makeGroup(createRealWorld(), folder, { sessions, fields: { allowedTools: ['Bash'] } });
+    const group = makeGroupOnDisk(createRealWorld(), folder, { sessions, fields: { allowedTools: ['Bash'] } });
     const figures = await measureRun(group, claudeEnv(api), concurrent);
     if (api.problems.length > 0) throw new Error(api.problems.join('\n'));
     return figures;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createRealWorld } from '../src/system/real-world.ts';
 import { noteTried } from '../tests/support/tried.ts';
 import { atMost, type Benchmark, type Figure, formatRatio, measured, median, ratio } from './support/figures.ts';
-import { makeFolder, makeGroup, memoryPlace } from './support/group-on-disk.ts';
+import { makeFolder, makeGroupOnDisk, memoryPlace } from './support/group-on-disk.ts';
 import { type Contender, inTurns, type Standings } from './support/in-turns.ts';
 import { tinyClaude } from './support/places.ts';
 
@@ -21,7 +21,7 @@ const oursOnDisk = 'group run, files on this disk';
 
 const tasksOf = (isQuick: boolean): number => (isQuick ? quickTasks : fullTasks);
 
-export const schedule: Benchmark = {
+export const scheduling: Benchmark = {
   about: ({ isQuick }) =>
     `${tasksOf(isQuick)} tasks of 100 ms, ${wide} at a time. A task is bench/support/tiny-claude.sh, a shell script ` +
     'around `sleep`, for everyone; wall time of one whole command, from its start to its end. Ours reads a group ' +
@@ -64,7 +64,7 @@ function group(name: string, tasks: number, place: string): Contender {
   const run = (): number => {
     const folder = makeFolder(place);
     try {
-      const { groupId, env } = makeGroup(createRealWorld(), folder, { sessions: tasks });
+      const { groupId, env } = makeGroupOnDisk(createRealWorld(), folder, { sessions: tasks });
       noteTried(folder.root, tinyClaude);
       const shape = ['--concurrent', String(wide), '--min-free-memory', '1', '--no-warm-cache'];
       const workers = { CLAUDE_CODE_AGENT_CLAUDE: tinyClaude, ANTHROPIC_API_KEY: 'test-key' };

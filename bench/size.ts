@@ -4,7 +4,7 @@ import { readLog } from '../src/store/event-log.ts';
 import { groupPaths } from '../src/store/paths.ts';
 import { createRealWorld } from '../src/system/real-world.ts';
 import { type Benchmark, type Figure, formatMs, measured, median, ratio } from './support/figures.ts';
-import { makeFolder, makeGroup, memoryPlace } from './support/group-on-disk.ts';
+import { makeFolder, makeGroupOnDisk, memoryPlace } from './support/group-on-disk.ts';
 import { type Contender, inTurns } from './support/in-turns.ts';
 import { tinyClaude } from './support/places.ts';
 import { measureRun, type RunnerFigures, runnerRows } from './support/runner-process.ts';
@@ -71,7 +71,7 @@ async function runOnce(
 ): Promise<RunnerFigures & { most: number }> {
   const folder = makeFolder(place);
   try {
-    const group = makeGroup(createRealWorld(), folder, { sessions });
+    const group = makeGroupOnDisk(createRealWorld(), folder, { sessions });
     const env = {
       CLAUDE_CODE_AGENT_CLAUDE: tinyClaude,
       ANTHROPIC_API_KEY: 'test-key',

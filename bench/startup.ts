@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { createRealWorld } from '../src/system/real-world.ts';
 import { atMost, type Benchmark, type Figure, formatMs, measured, median, ratio } from './support/figures.ts';
-import { type BenchFolder, makeFolder, makeGroup } from './support/group-on-disk.ts';
+import { type BenchFolder, makeFolder, makeGroupOnDisk } from './support/group-on-disk.ts';
 import { tinyClaude } from './support/places.ts';
 
 const launcher = join(import.meta.dir, '../bin/claude-code-agent');
@@ -31,7 +31,7 @@ export const startup: Benchmark = {
 };
 
 function commandsIn(folder: BenchFolder): ReadonlyMap<string, readonly string[]> {
-  const created = makeGroup(createRealWorld(), folder, { sessions: 1 }).groupId;
+  const created = makeGroupOnDisk(createRealWorld(), folder, { sessions: 1 }).groupId;
   return new Map([
     [bare, [process.execPath, '-e', '0']],
     ['--version', [launcher, '--version']],

@@ -8,7 +8,7 @@ import { createGroup } from '../../src/store/group-store.ts';
 import type { World } from '../../src/system/world.ts';
 import { memoryFolder } from './places.ts';
 
-export const startMs = Date.UTC(2026, 0, 2, 3, 4, 5);
+export const groupStartMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 export interface BenchFolder {
   readonly path: string;
@@ -89,9 +89,13 @@ export interface GroupShape {
 }
 
 /** Creates a group. */
-export function makeGroup(world: World, folder: BenchFolder, { sessions: count, fields }: GroupShape): BenchGroup {
-  const groupId = makeGroupId(startMs, 'bench');
-  const createdAt = new Date(startMs).toISOString();
+export function makeGroupOnDisk(
+  world: World,
+  folder: BenchFolder,
+  { sessions: count, fields }: GroupShape,
+): BenchGroup {
+  const groupId = makeGroupId(groupStartMs, 'bench');
+  const createdAt = new Date(groupStartMs).toISOString();
   const ids = Array.from({ length: count }, (_, index) => makeSessionId(index + 1, crypto.randomUUID()));
   const sessions = ids.map((id, index): SessionDefinition => {
     return {

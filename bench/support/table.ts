@@ -6,7 +6,7 @@ const titles = ['what', 'median', 'spread', 'ratio', 'target', 'met', 'note'] as
 const rightAligned: ReadonlySet<string> = new Set(['median']);
 
 /** Markdown, aligned so that it reads as well in a terminal; columns that nothing stands in are left out. */
-export function table(figures: readonly Figure[]): string[] {
+export function renderTable(figures: readonly Figure[]): string[] {
   const rows = figures.map(cells);
   const columns = titles.map((title, index) => ({ title, index }));
   const used = columns.filter(({ index }) => rows.some((row) => row[index] !== ''));

@@ -4,8 +4,8 @@
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Column, verdictsOf } from './table.ts';
-import { cacheFolder, programOf, root, versionOf } from './versions.ts';
+import { claimVerdictsOf, type TableColumn } from './table.ts';
+import { cacheFolder, programOf, releaseOf, root } from './versions.ts';
 
 /** The document whose claims the tests are. */
 export const contractDocument = join(root, 'docs', 'claude-contract.md');
@@ -45,7 +45,7 @@ export function contractFiles(): string[] {
     .toSorted();
 }
 
-export interface ContractRun extends Column {
+export interface ContractRun extends TableColumn {
   /** Absolute path of what the tests printed. */
   readonly log: string;
 }
@@ -83,9 +83,9 @@ export async function runContract(version: string): Promise<ContractRun> {
     clearTimeout(timer);
     for (const signal of endings) process.off(signal, leave);
     const text = existsSync(junit) ? readFileSync(junit, 'utf8') : '';
-    const verdicts = verdictsOf({ junit: text, files, exitCode: child.exitCode });
+    const verdicts = claimVerdictsOf({ junit: text, files, exitCode: child.exitCode });
     // The program has not replaced itself meanwhile.
-    const said = versionOf(program);
+    const said = releaseOf(program);
     if (said !== version) throw new Error(`${program} was ${version} and says ${said} now`);
     return { version, verdicts, log };
   } finally {

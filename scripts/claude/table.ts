@@ -6,11 +6,11 @@
 export type Verdict = 'held' | 'broken' | 'skipped';
 
 /** The verdict on each claim, by its key: `payer: another key`. */
-export type Verdicts = ReadonlyMap<string, Verdict>;
+export type ClaimVerdicts = ReadonlyMap<string, Verdict>;
 
-export interface Column {
+export interface TableColumn {
   readonly version: string;
-  readonly verdicts: Verdicts;
+  readonly verdicts: ClaimVerdicts;
 }
 
 export interface TestRun {
@@ -28,7 +28,7 @@ const worst: readonly Verdict[] = ['skipped', 'held', 'broken'];
  * The verdicts of one run. A file that failed to load is missing in JUnit, and an error between two tests belongs to
  * none of them: both are claims of their own here, and broken.
  */
-export function verdictsOf({ junit, files, exitCode }: TestRun): Verdicts {
+export function claimVerdictsOf({ junit, files, exitCode }: TestRun): ClaimVerdicts {
   const verdicts = new Map<string, Verdict>();
   const note = (key: string, verdict: Verdict) => {
     const known = verdicts.get(key);
@@ -83,7 +83,7 @@ function plain(text = ''): string {
 }
 
 /** Markdown: a line on each version, then one row for each claim in the order in which they were found. */
-export function tableText(columns: readonly Column[]): string {
+export function tableText(columns: readonly TableColumn[]): string {
   const keys = [...new Set(columns.flatMap(({ verdicts }) => [...verdicts.keys()]))];
   const row = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   return [
@@ -97,19 +97,19 @@ export function tableText(columns: readonly Column[]): string {
 const cellOf = (verdict: Verdict | undefined): string => (verdict === 'broken' ? '**broken**' : (verdict ?? '–'));
 
 /** `120 held, 4 skipped`. */
-export function summary(verdicts: Verdicts): string {
+export function summary(verdicts: ClaimVerdicts): string {
   const count = (wanted: Verdict) => [...verdicts.values()].filter((verdict) => verdict === wanted).length;
   const order: Verdict[] = ['held', 'broken', 'skipped'];
   return order.flatMap((verdict) => (count(verdict) === 0 ? [] : [`${count(verdict)} ${verdict}`])).join(', ');
 }
 
 /** Keys of the claims that a version breaks. */
-export function breaks({ verdicts }: Column): string[] {
+export function breaks({ verdicts }: TableColumn): string[] {
   return [...verdicts].flatMap(([key, verdict]) => (verdict === 'broken' ? [key] : []));
 }
 
 /** Reads what `tableText` wrote; no columns when there is no such table in the text. */
-export function readTable(text: string): Column[] {
+export function readTable(text: string): TableColumn[] {
   const rows = text.split('\n').flatMap((line) => {
     if (!line.startsWith('| ')) return [];
     return [
@@ -136,7 +136,7 @@ function isVerdict(text: string): text is Verdict {
 }
 
 /** One line for each claim on which two versions, or two runs, differ: `payer: another key: held → broken`. */
-export function changes(before: Verdicts, after: Verdicts): string[] {
+export function changes(before: ClaimVerdicts, after: ClaimVerdicts): string[] {
   const keys = [...new Set([...before.keys(), ...after.keys()])];
   return keys.flatMap((key) => {
     const [old, now] = [before.get(key), after.get(key)];

@@ -60,7 +60,7 @@ export async function programOf(version: string): Promise<string> {
 }
 
 /** What `--version` of this program begins with. */
-export function versionOf(program: string): string {
+export function releaseOf(program: string): string {
   const env = { PATH: process.env.PATH ?? '', HOME: cacheFolder(), DISABLE_AUTOUPDATER: '1' };
   const said = Bun.spawnSync([program, '--version'], { env, stdin: 'ignore', stderr: 'ignore' }).stdout.toString();
   return said.split(' ')[0]?.trim() ?? '';
@@ -73,7 +73,7 @@ async function install(version: string, folder: string): Promise<void> {
   try {
     const flags = ['--ignore-scripts', '--no-save', '--no-package-lock', '--no-audit', '--no-fund'];
     await npm(`claude ${version}`, ['install', '--prefix', fresh, ...flags, `${nativePackage()}@${version}`], fresh);
-    const said = versionOf(join(fresh, 'node_modules', nativePackage(), 'claude'));
+    const said = releaseOf(join(fresh, 'node_modules', nativePackage(), 'claude'));
     if (said !== version)
       throw new NotAvailable(`What the registry gives as claude ${version} says that it is ${said}.`);
     rmSync(folder, { recursive: true, force: true });

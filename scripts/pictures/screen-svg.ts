@@ -34,7 +34,7 @@ const palette = [
 ];
 
 /** One picture of a cast. */
-export interface Frame {
+export interface ScreenFrame {
   /** All that was written to the terminal so far. */
   readonly bytes: string;
   /** How long it is shown. */
@@ -51,7 +51,7 @@ export async function screenSvg(bytes: string, size: ScreenSize): Promise<string
  * The pictures in a loop without a script, so that it also plays where a page only shows an image. Readers with reduced
  * motion, or without animation, see the picture number `still`.
  */
-export async function castSvg(frames: readonly Frame[], size: ScreenSize, still: number): Promise<string> {
+export async function castSvg(frames: readonly ScreenFrame[], size: ScreenSize, still: number): Promise<string> {
   const shown = await Promise.all(frames.map(({ bytes }) => shownRows(bytes, size)));
   const total = frames.reduce((sum, { seconds }) => sum + seconds, 0);
   const starts = frames.map((_, at) => frames.slice(0, at).reduce((sum, { seconds }) => sum + seconds, 0));

@@ -5,7 +5,7 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { key, TestTerminal } from '../../tests/support/terminal.ts';
-import { castSvg, type Frame, type ScreenSize } from './screen-svg.ts';
+import { castSvg, type ScreenFrame, type ScreenSize } from './screen-svg.ts';
 
 const size: ScreenSize = { columns: 112, rows: 24 };
 const settleMs = 5_000;
@@ -24,7 +24,7 @@ export async function tryCast(program: string, work: string, env: Readonly<Recor
     cwd: work,
     env: { ...env, PATH: `${bin}:${env.PATH}`, TMPDIR: tmp },
   });
-  const frames: Frame[] = [];
+  const frames: ScreenFrame[] = [];
   const take = async (seconds: number, ...rows: readonly RegExp[]): Promise<void> => {
     // What is marked as an estimate becomes a figure of claude's after some seconds.
     await terminal.until((text) => rows.every((row) => row.test(text)) && !text.includes('~$'));

@@ -6,7 +6,7 @@ import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted
 import type { Alteration } from './altered-world.ts';
 import { modelOfKnownPrice } from './claude/rig.ts';
 import { User } from './cli/user.ts';
-import { pinnedClaude, type Started, until } from './cli.ts';
+import { pinnedClaude, type StartedCommand, until } from './cli.ts';
 import { alteredProgram, startCommand } from './crash-rig.ts';
 
 /** Needs a permission; no server listens there. */
@@ -44,7 +44,7 @@ interface Waiting {
 export class AskingUser {
   readonly api: ScriptedApi;
   readonly user: User;
-  readonly started: Started[] = [];
+  readonly started: StartedCommand[] = [];
 
   constructor(sessions: Readonly<Record<string, readonly Step[]>>) {
     const names = Object.keys(sessions);
@@ -73,14 +73,14 @@ export class AskingUser {
     return group;
   }
 
-  start(group: string): Started {
+  start(group: string): StartedCommand {
     const run = this.user.start('group', 'run', group, '--output', 'json');
     this.started.push(run);
     return run;
   }
 
   /** `group run` on an altered world. */
-  startAltered(group: string, alteration: Alteration): Started {
+  startAltered(group: string, alteration: Alteration): StartedCommand {
     const env = { ...this.user.env, TEST_WORLD: JSON.stringify(alteration) };
     const run = startCommand([...alteredProgram, 'group', 'run', group, '--output', 'json'], env);
     this.started.push(run);

@@ -1,7 +1,7 @@
 /** The program with a dashboard that breaks while it is open: once the file TEST_BREAK exists, no row is drawn. */
 import { existsSync, readFileSync } from 'node:fs';
 import { createContext } from '../../src/cli/context.ts';
-import { packageRoot } from './group-fixture.ts';
+import { fixtureRoot } from './group-fixture.ts';
 
 const place = 'const { columns, rows } = terminal;';
 
@@ -21,4 +21,4 @@ Bun.plugin({
   },
 });
 const { runToEnd } = await import('../../src/cli/program.ts');
-process.exit(await runToEnd(createContext(packageRoot), process.argv.slice(2), '0.0.0'));
+process.exit(await runToEnd(createContext(fixtureRoot), process.argv.slice(2), '0.0.0'));

@@ -7,8 +7,8 @@ import { mayRunInProcess, type ProgramResult, runInProcess } from './in-process.
 import { impatience, patienceMs } from './mailbox.ts';
 import { noteTried } from './tried.ts';
 
-export const packageRoot = resolve(import.meta.dir, '../..');
-export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+export const checkoutRoot = resolve(import.meta.dir, '../..');
+export const launcher = join(checkoutRoot, 'bin', 'claude-code-agent');
 
 /** Path of the tested claude. Throws when none is installed, because no result would be valid. */
 export function pinnedClaude(): string {
@@ -16,13 +16,13 @@ export function pinnedClaude(): string {
   return claudeBinary;
 }
 
-export interface Started {
+export interface StartedCommand {
   readonly pid: number;
   readonly finished: Promise<ProgramResult>;
   kill(signal: NodeJS.Signals): void;
 }
 
-export class Machine {
+export class TestHome {
   /** The path has a space, so that missing quotes show. */
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca cli ')));
   readonly home = join(this.folder, 'home');
@@ -51,7 +51,7 @@ export class Machine {
     return path;
   }
 
-  start(...args: string[]): Started {
+  start(...args: string[]): StartedCommand {
     const child = Bun.spawn([this.program, ...args], {
       cwd: this.folder,
       env: this.env,

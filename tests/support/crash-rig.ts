@@ -10,7 +10,7 @@ import { attemptMark } from '../../src/claude/launch/environment.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
 import type { Alteration } from './altered-world.ts';
-import { launcher, pinnedClaude, type Started } from './cli.ts';
+import { launcher, pinnedClaude, type StartedCommand } from './cli.ts';
 import type { FakeClaudeHarness, Invocation } from './fake-claude-rig.ts';
 import type { GroupFixture } from './group-fixture.ts';
 import { kill } from './kill.ts';
@@ -21,7 +21,7 @@ const bunFlags = ['--no-env-file', '--config=/dev/null', '--no-install'];
 export const alteredProgram = [process.execPath, ...bunFlags, join(import.meta.dir, 'altered-main.ts')];
 
 /** Starts a command with an emptied environment plus `env`. */
-export function startCommand(command: readonly string[], env: Readonly<Record<string, string>>): Started {
+export function startCommand(command: readonly string[], env: Readonly<Record<string, string>>): StartedCommand {
   const child = Bun.spawn([...command], {
     env: { PATH: process.env.PATH ?? '', LANG: 'C.UTF-8', ...env },
     stdin: 'ignore',
@@ -48,12 +48,12 @@ export class Runners {
   }
 
   /** `group run` by the launcher. */
-  start(output = 'quiet'): Started {
+  start(output = 'quiet'): StartedCommand {
     return startCommand([launcher, 'group', 'run', this.group.groupId, '--output', output], this.env);
   }
 
   /** `group run` on an altered world. */
-  startAltered(alteration: Alteration): Started {
+  startAltered(alteration: Alteration): StartedCommand {
     const env = { ...this.env, TEST_WORLD: JSON.stringify(alteration) };
     return startCommand([...alteredProgram, 'group', 'run', this.group.groupId, '--output', 'quiet'], env);
   }

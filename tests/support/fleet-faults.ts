@@ -25,7 +25,7 @@ import { groupPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
 import { modelOfKnownPrice } from './claude/rig.ts';
 import { User } from './cli/user.ts';
-import { pinnedClaude, type Started } from './cli.ts';
+import { pinnedClaude, type StartedCommand } from './cli.ts';
 import { type CuttableProxy, startProxy } from './cuttable-proxy.ts';
 import { HostNetwork, NamespacedHost } from './fleet/namespaced-host.ts';
 import { git, Repository } from './git/repository.ts';
@@ -80,7 +80,7 @@ export class FaultyFleet {
   readonly #proxy: CuttableProxy;
   readonly #marks: string;
   group = '';
-  runner: Started | null = null;
+  runner: StartedCommand | null = null;
 
   private constructor(user: User, network: HostNetwork, hosts: readonly NamespacedHost[], rest: Rest) {
     [this.user, this.#network, this.hosts] = [user, network, hosts];

@@ -26,7 +26,7 @@ import { createRealWorld } from '../../src/system/real-world.ts';
 import { groupId, sid } from './core-events.ts';
 import { kill } from './kill.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
-import { basePath, makeTempFolder, until, unwrap } from './system/rig.ts';
+import { basePath, eventually, expectOk, makeTempFolder } from './system/rig.ts';
 
 export const fleetWorld = createRealWorld();
 
@@ -96,7 +96,7 @@ export class FleetRig {
     const temp = makeTempFolder();
     const server = await startRedis(temp.path, options);
     const keys = newFleetKeys();
-    const redis = unwrap(await FleetRedis.open(fleetWorld, { redis: server.url, sealingKey: keys.sealingKey }));
+    const redis = expectOk(await FleetRedis.open(fleetWorld, { redis: server.url, sealingKey: keys.sealingKey }));
     const rig = new FleetRig(temp, server, redis, keys, leaseMs);
     const program = join(temp.path, 'claude');
     writeFileSync(program, claude);
@@ -104,7 +104,7 @@ export class FleetRig {
     const home = join(temp.path, 'home');
     mkdirSync(home);
     rig.#env = { PATH: basePath, HOME: home, CLAUDE_CODE_AGENT_CLAUDE: program, ANTHROPIC_API_KEY: 'test-key', ...env };
-    unwrap(
+    expectOk(
       writeHost(fleetWorld.files, rig.root, {
         version: 1,
         redis: server.url,
@@ -162,7 +162,7 @@ export class FleetRig {
     if (pid === null) return;
     kill(pid);
     // Another one started meanwhile may replace it at once.
-    await until(() => this.guardPid() !== pid);
+    await eventually(() => this.guardPid() !== pid);
   }
 
   /** Also guards started by agents that do not guard yet. */
@@ -273,9 +273,9 @@ export class FleetRig {
   /** Takes a slot of the host. */
   async takeSlot(): Promise<string> {
     const lease = { host: 'one', token: `one:${crypto.randomUUID()}` };
-    while (!unwrap(await listHosts(this.redis)).some(takesNew)) await Bun.sleep(20);
+    while (!expectOk(await listHosts(this.redis)).some(takesNew)) await Bun.sleep(20);
     // A slot that was just released is free in a moment.
-    while (!unwrap(await this.leases.take(lease, 2))) await Bun.sleep(20);
+    while (!expectOk(await this.leases.take(lease, 2))) await Bun.sleep(20);
     return lease.token;
   }
 
@@ -301,7 +301,7 @@ export class FleetRig {
   async makeOrder(options: OrderOptions, session: SessionId = sid(1)): Promise<Order> {
     const { script, files = [], attemptId = this.newAttempt(), branch = 'cca/group/001-one', change = {} } = options;
     const work = { ...(options.work ?? (await this.shipWork())), branch };
-    const blob = unwrap(await this.redis.putBlob(crypto.randomUUID(), Buffer.from(JSON.stringify({ files }))));
+    const blob = expectOk(await this.redis.putBlob(crypto.randomUUID(), Buffer.from(JSON.stringify({ files }))));
     const place = { groupId, sessionId: session, cwd: 'worktree', files: blob, work };
     return { attemptId, attempt: 1, args: ['run', script], untrusted: false, ...place, ...change };
   }
@@ -334,7 +334,7 @@ export class FleetRig {
   }
 
   async hear<S extends AttemptNews['say']>(attemptId: string, say: S): Promise<Told<S>> {
-    return until(() => this.news(attemptId).find((news) => news.say === say) as Told<S> | undefined);
+    return eventually(() => this.news(attemptId).find((news) => news.say === say) as Told<S> | undefined);
   }
 
   /** Its output received so far: pieces must join without a gap. */
@@ -350,13 +350,15 @@ export class FleetRig {
 
   /** The pid that it printed after that word. */
   async pidOf(attemptId: string, text: string): Promise<number> {
-    const found = await until(() => new RegExp(`^${text} (\\d+)$`, 'm').exec(this.printed(attemptId))?.[1] ?? null);
+    const found = await eventually(
+      () => new RegExp(`^${text} (\\d+)$`, 'm').exec(this.printed(attemptId))?.[1] ?? null,
+    );
     this.#born.push(Number(found));
     return Number(found);
   }
 
   async blob(blob: Blob): Promise<Uint8Array> {
-    return unwrap(await this.redis.getBlob(blob));
+    return expectOk(await this.redis.getBlob(blob));
   }
 
   async close(): Promise<void> {

@@ -18,7 +18,7 @@ import type { ClaudeGate } from '../../src/worker/attempt/attempt-setup.ts';
 import type { RunnerSignal } from '../../src/worker/facts.ts';
 import { worktreePath } from './git/workspace-rig.ts';
 
-export const packageRoot = join(import.meta.dir, '../..');
+export const fixtureRoot = join(import.meta.dir, '../..');
 
 export interface SessionSketch {
   readonly name: string;
@@ -182,7 +182,7 @@ function startRun(
     root,
     groupId,
     callerEnv,
-    packageRoot,
+    packageRoot: fixtureRoot,
     overrides: wish.overrides ?? {},
     retryFailed: wish.retryFailed ?? false,
     ...defined({ claude: wish.claude }),

@@ -7,7 +7,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { createContext } from '../../src/cli/context.ts';
 import { runToEnd } from '../../src/cli/program.ts';
 import type { World } from '../../src/system/world.ts';
-import { packageRoot } from './group-fixture.ts';
+import { fixtureRoot } from './group-fixture.ts';
 import { isLongRun } from './long.ts';
 import { checkPrinted } from './printed-commands.ts';
 
@@ -57,7 +57,7 @@ export async function runInProcess({ args, cwd, env, world }: ProgramCall): Prom
   const surroundings = { ...own, env, stdout: stdout.stream, stderr: stderr.stream };
   isBusy = true;
   try {
-    const context = createContext(packageRoot, surroundings);
+    const context = createContext(fixtureRoot, surroundings);
     if (world !== undefined) Object.defineProperty(context, 'world', { value: world });
     const code = await runToEnd(context, args, manifest.version);
     const finished = { code, stdout: stdout.text(), stderr: stderr.text() };

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NamedTest } from '../../scripts/claude/contract.ts';
-import { packageRoot } from './cli.ts';
+import { checkoutRoot } from './cli.ts';
 import { blankComments } from './tidy-source.ts';
 
 /**
@@ -10,7 +10,7 @@ import { blankComments } from './tidy-source.ts';
  * impossible positions are excluded: method arguments, expected values and field values.
  */
 export function isThere({ file, begin }: NamedTest): boolean {
-  const path = join(packageRoot, file);
+  const path = join(checkoutRoot, file);
   return existsSync(path) && hasName(blankComments(readFileSync(path, 'utf8')), begin);
 }
 

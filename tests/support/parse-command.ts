@@ -2,11 +2,11 @@
 import type { Command } from '@commander-js/extra-typings';
 import { createContext } from '../../src/cli/context.ts';
 import { buildProgram } from '../../src/cli/program.ts';
-import { packageRoot } from './cli.ts';
+import { checkoutRoot } from './cli.ts';
 
 /** Throws commander's refusal; help is none. The command's action does not run. */
 export async function parseArguments(argv: readonly string[]): Promise<void> {
-  const program = await buildProgram(createContext(packageRoot), argv, '0');
+  const program = await buildProgram(createContext(checkoutRoot), argv, '0');
   const { path } = argv.reduce<{ readonly path: Command; readonly done: boolean }>(
     ({ path, done }, word) => {
       const next = done ? undefined : path.commands.find((command) => command.name() === word);

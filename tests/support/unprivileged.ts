@@ -5,7 +5,7 @@
 import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { packageRoot } from './cli.ts';
+import { checkoutRoot } from './cli.ts';
 
 const nobody = 65_534;
 
@@ -36,7 +36,7 @@ function isRefused(prefix: readonly string[]): boolean {
   const closed = join(folder, 'closed');
   writeFileSync(closed, 'x', { mode: 0o000 });
   const script = '"$1" --version && "$2" --version && test -x "$3" && ! cat "$3/closed" && echo refused';
-  const words = [join(packageRoot, 'bin', 'claude-code-agent'), process.execPath, folder];
+  const words = [join(checkoutRoot, 'bin', 'claude-code-agent'), process.execPath, folder];
   const tried = Bun.spawnSync([...prefix, 'sh', '-c', script, 'sh', ...words], {
     cwd: folder,
     env: { PATH: process.env.PATH ?? '' },

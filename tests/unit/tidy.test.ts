@@ -58,7 +58,7 @@ describe('the tree', () => {
   });
   test('comments, messages and documents use the words of the field', () =>
     expect(rules.checkWords(texts)).toEqual([]));
-  test('an exported name is declared once', () => expect(rules.checkNames(src)).toEqual([]));
+  test('an exported name is declared once', () => expect(rules.checkNames(all)).toEqual([]));
   test('no file contains a path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
   test('suggested commands are data, and no code searches for them in sentences', () => {
     const program = src.find(({ path }) => path === 'src/cli/entries.ts')?.text ?? '';

@@ -30,7 +30,7 @@ export const modelOfKnownPrice = 'claude-opus-4-8';
 export const attemptOfThisTest = `attempt-of-test-${process.pid}`;
 
 /** How long a step may take on a busy machine before a test counts as hung, milliseconds. */
-export const patienceMs = 60_000;
+export const stepLimitMs = 60_000;
 
 export interface Rig {
   readonly folder: string;

@@ -1,7 +1,7 @@
 /** A user in a git repository with runs of FABER. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { packageRoot } from '../cli.ts';
+import { checkoutRoot } from '../cli.ts';
 import { Repository } from '../git/repository.ts';
 import type { ProgramResult } from '../in-process.ts';
 import { User } from './user.ts';
@@ -26,7 +26,7 @@ export class FaberUser extends User {
 
   /** What the hook printed. */
   async hook(event: string, input: object, project = this.shop): Promise<string> {
-    const child = Bun.spawn([process.execPath, join(packageRoot, 'src', 'hook-main.ts'), 'faber', event], {
+    const child = Bun.spawn([process.execPath, join(checkoutRoot, 'src', 'hook-main.ts'), 'faber', event], {
       env: { ...this.env, CLAUDE_PROJECT_DIR: project },
       stdin: Buffer.from(JSON.stringify(input)),
       stdout: 'pipe',

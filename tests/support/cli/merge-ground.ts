@@ -9,7 +9,7 @@ import { createGroup, loadGroup } from '../../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { git, Repository, type Tree, writeTree } from '../git/repository.ts';
+import { type FileTree, git, Repository, writeTree } from '../git/repository.ts';
 import { worktreePath } from '../git/workspace-rig.ts';
 import { User } from './user.ts';
 
@@ -17,7 +17,7 @@ export interface WorkSketch {
   readonly name: string;
   readonly repository: string;
   /** What the session changed; absent = nothing. */
-  readonly tree?: Tree;
+  readonly tree?: FileTree;
   /** What a tree cannot say, done in the worktree before its commit. */
   readonly change?: (folder: string) => void;
   readonly after?: readonly string[];

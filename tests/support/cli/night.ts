@@ -6,7 +6,7 @@ import type { GroupEvent } from '../../../src/core/event.ts';
 import { sessionUuid } from '../../../src/core/id.ts';
 import { readLog } from '../../../src/store/event-log.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { type Started, until } from '../cli.ts';
+import { type StartedCommand, until } from '../cli.ts';
 import type { FakeClaudeHarness, Invocation } from '../fake-claude-rig.ts';
 import { rig, withRig } from '../rig-ground.ts';
 import { User } from './user.ts';
@@ -16,7 +16,7 @@ const world = createRealWorld();
 export class Night extends User {
   readonly #rig: FakeClaudeHarness;
   readonly #ids = new Map<string, string>();
-  readonly #started: Started[] = [];
+  readonly #started: StartedCommand[] = [];
 
   constructor(rig: FakeClaudeHarness) {
     super(rig.env);
@@ -38,7 +38,7 @@ export class Night extends User {
   }
 
   /** Starts a command that may still run when the test is over. */
-  override start(...args: string[]): Started {
+  override start(...args: string[]): StartedCommand {
     const started = super.start(...args);
     this.#started.push(started);
     return started;
@@ -110,15 +110,15 @@ export class Night extends User {
   }
 }
 
-export let user: Night;
+export let nightUser: Night;
 
 /** Once in each file of tests: a rig of fakes, and a new user for each test. */
 export function withNight(): void {
   withRig();
   beforeEach(() => {
-    user = new Night(rig);
+    nightUser = new Night(rig);
   });
-  afterEach(() => user.remove());
+  afterEach(() => nightUser.remove());
 }
 
 /** True while that fake's process lives. */

@@ -1,6 +1,6 @@
 /** A user at a command line: like support/cli.ts, with a chosen folder, input and environment per command. */
 import { afterEach, beforeEach } from 'bun:test';
-import { launcher, Machine } from '../cli.ts';
+import { launcher, TestHome } from '../cli.ts';
 import { mayRunInProcess, type ProgramResult, runInProcess } from '../in-process.ts';
 
 export { launcher };
@@ -11,7 +11,7 @@ export interface Circumstances {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-export class User extends Machine {
+export class User extends TestHome {
   async runWith({ cwd, stdin, env }: Circumstances, ...args: string[]): Promise<ProgramResult> {
     const line = { args, cwd: cwd ?? this.folder, env: { ...this.env, ...env } };
     const isOurs = this.program === launcher;

@@ -1,7 +1,7 @@
 /** Finds the commands and files of a Markdown document, so that tests can run them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../cli.ts';
+import { checkoutRoot } from '../cli.ts';
 
 /** One command of the document, with its comment. */
 export interface TypedCommand {
@@ -40,12 +40,12 @@ interface Block {
 
 /** The README and everything in docs/. */
 export function documents(): Document[] {
-  const pages = readdirSync(join(packageRoot, 'docs')).filter((name) => name.endsWith('.md'));
+  const pages = readdirSync(join(checkoutRoot, 'docs')).filter((name) => name.endsWith('.md'));
   return ['README.md', ...pages.toSorted().map((name) => `docs/${name}`)].map(readDocument);
 }
 
 export function readDocument(name: string): Document {
-  const text = readFileSync(join(packageRoot, name), 'utf8');
+  const text = readFileSync(join(checkoutRoot, name), 'utf8');
   const commands: TypedCommand[] = [];
   const exceptions: Exception[] = [];
   const files = new Map<string, string>();

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { RehearsalScript } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { launcher, packageRoot, pinnedClaude } from '../cli.ts';
+import { checkoutRoot, launcher, pinnedClaude } from '../cli.ts';
 import { noteTried } from '../tried.ts';
 import { documents, readDocument } from './document.ts';
 
@@ -88,7 +88,7 @@ class Reader {
     const claudeConfig = join(this.home, '.claude');
     const [tmp, gh] = [join(this.folder, 'tmp'), join(this.folder, 'gh')];
     for (const folder of [src, bin, claudeConfig, tmp, gh]) mkdirSync(folder, { recursive: true });
-    const fakeGh = join(packageRoot, 'tests', 'support', 'cli', 'fake-gh.ts');
+    const fakeGh = join(checkoutRoot, 'tests', 'support', 'cli', 'fake-gh.ts');
     writeFileSync(join(bin, 'gh'), `#!/bin/sh\nexec '${process.execPath}' '${fakeGh}' "$@"\n`);
     chmodSync(join(bin, 'gh'), 0o755);
     symlinkSync(join(import.meta.dir, 'example.sh'), join(bin, 'example'));
@@ -100,7 +100,7 @@ class Reader {
     for (const [name, text] of files) this.#write(join(src, name), text);
     const modules = join(this.home, '.npm', 'lib', 'node_modules');
     mkdirSync(modules, { recursive: true });
-    symlinkSync(packageRoot, join(modules, 'claude-code-agent'));
+    symlinkSync(checkoutRoot, join(modules, 'claude-code-agent'));
     const nameOf = (uuid: string) => this.#nameOf(uuid);
     const gate = ({ name }: { readonly name: string | undefined }) => (name === 'web' ? this.#held.promise : undefined);
     this.#api = startScriptedApi({ script: model, nameOf, gate });

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import type { Started } from '../cli.ts';
+import type { StartedCommand } from '../cli.ts';
 import { launcher } from '../cli.ts';
 import { answerAll, startCommand } from '../crash-rig.ts';
 import type { FakeClaudeHarness } from '../fake-claude-rig.ts';
@@ -43,7 +43,7 @@ export class OddMachine {
     for (const name of oddity.without ?? []) delete this.env[name];
   }
 
-  start(...args: string[]): Started {
+  start(...args: string[]): StartedCommand {
     const { prefix = [], program = [launcher] } = this.#oddity;
     return startCommand([...prefix, ...program, ...args], this.env);
   }

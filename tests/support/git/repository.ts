@@ -21,9 +21,9 @@ export function git(folder: string, ...args: string[]): string {
 }
 
 /** Texts by path; null removes the file, `{ link }` makes a symlink. */
-export type Tree = Readonly<Record<string, string | Uint8Array | null | { readonly link: string }>>;
+export type FileTree = Readonly<Record<string, string | Uint8Array | null | { readonly link: string }>>;
 
-export function writeTree(folder: string, tree: Tree): void {
+export function writeTree(folder: string, tree: FileTree): void {
   for (const [path, content] of Object.entries(tree)) {
     const full = join(folder, path);
     rmSync(full, { recursive: true, force: true });
@@ -44,7 +44,7 @@ export class Repository {
   }
 
   /** The new commit's id. */
-  commit(tree: Tree): string {
+  commit(tree: FileTree): string {
     writeTree(this.folder, tree);
     git(this.folder, 'add', '--all');
     git(this.folder, 'commit', '--quiet', '--allow-empty', '-m', 'Templates');

@@ -19,7 +19,7 @@ import type { MadeWorkspace, WorkspacePlan } from '../../../src/git/worktrees/wo
 import { workspaceName, worktreesFolder } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { World } from '../../../src/system/world.ts';
-import { git, Repository, type Tree, writeTree } from './repository.ts';
+import { type FileTree, git, Repository, writeTree } from './repository.ts';
 
 /** Where a run creates the worktree of a session. `project`: its checkout, or a folder in that. */
 export function worktreePath(
@@ -93,7 +93,7 @@ export class WorkspaceRig {
   }
 
   /** Commits to new branches of that name and start, without touching the checkout; returns its id. */
-  sideCommit(name: string, start: string, tree: Tree): string {
+  sideCommit(name: string, start: string, tree: FileTree): string {
     const folder = join(this.folder, `side ${name}`);
     this.run('worktree', 'add', '--quiet', '-b', name, folder, start);
     writeTree(folder, tree);

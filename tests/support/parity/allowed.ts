@@ -1,7 +1,7 @@
 /** The differences between a session and plain claude that docs/parity.md allows, as patterns of what the test sees. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../cli.ts';
+import { checkoutRoot } from '../cli.ts';
 
 export interface AllowedDifference {
   /** The heading in docs/parity.md. */
@@ -17,7 +17,7 @@ export interface AllowedDifference {
 
 /** The items of docs/parity.md by heading. */
 export function documentedDifferences(): Pick<AllowedDifference, 'where' | 'item'>[] {
-  const sections = readFileSync(join(packageRoot, 'docs/parity.md'), 'utf8').split(/^### /m).slice(1);
+  const sections = readFileSync(join(checkoutRoot, 'docs/parity.md'), 'utf8').split(/^### /m).slice(1);
   return sections.flatMap((section) => {
     const [where = ''] = section.split('\n', 1);
     return [...section.matchAll(/^- \*\*(.+?)\*\* \S/gm)].map(([, item = '']) => ({ where, item }));

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { CapturedRequest, ScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { Machine, pinnedClaude } from '../cli.ts';
+import { pinnedClaude, TestHome } from '../cli.ts';
 import { type Fixture, makeFixture, stepsIn } from './fixture.ts';
 import type { RunOfClaude } from './items.ts';
 
@@ -22,12 +22,12 @@ export interface GroupRun {
 }
 
 export class ParityGround {
-  readonly machine: Machine;
+  readonly machine: TestHome;
   readonly fixture: Fixture;
   readonly api: ScriptedApi;
 
   constructor() {
-    this.machine = new Machine({ CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
+    this.machine = new TestHome({ CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
     this.fixture = makeFixture(this.machine.home);
     this.api = startScriptedApi({
       script: { version: 1, sessions: { '*': { steps: [...stepsIn()] } } },

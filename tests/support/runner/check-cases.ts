@@ -5,22 +5,22 @@ import { join } from 'node:path';
 import type { Evidence } from '../../../src/core/evidence.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
 import type { SessionRecord } from '../../../src/core/session-state.ts';
-import { Repository, type Tree, writeTree } from '../git/repository.ts';
+import { type FileTree, Repository, writeTree } from '../git/repository.ts';
 import type { GroupFixture } from '../group-fixture.ts';
 import { begin, make, rig } from '../rig-ground.ts';
 
 export interface CheckCase {
   readonly name: string;
   /** Besides the common files, before the session. */
-  readonly base?: Tree;
+  readonly base?: FileTree;
   /** What the session leaves in its folder; null removes a file. */
-  readonly edit: Tree;
+  readonly edit: FileTree;
   /** Commands of the session after that. */
   readonly also?: string;
   readonly accept?: string;
   readonly fields?: Partial<SessionDefinition>;
   /** Files of the user's checkout that git ignores. */
-  readonly ignored?: Tree;
+  readonly ignored?: FileTree;
   readonly isInPlace?: true;
 }
 
@@ -53,7 +53,7 @@ for (const { name, body } of only.length > 0 ? only : found.filter(({ mode }) =>
 `;
 
 /** A subtraction where an addition is wanted, and the tests that say so. */
-export const common: Tree = {
+export const common: FileTree = {
   'src/add.js': 'exports.add = (a, b) => a - b;\n',
   'test/add.test.js': [
     "const { add } = require('../src/add.js');",
@@ -67,7 +67,7 @@ export const common: Tree = {
   '.gitignore': 'node_modules\n*.local\n',
 };
 
-export const fix: Tree = { 'src/add.js': 'exports.add = (a, b) => a + b;\n' };
+export const fix: FileTree = { 'src/add.js': 'exports.add = (a, b) => a + b;\n' };
 
 export interface CheckOutcome {
   readonly record: SessionRecord;

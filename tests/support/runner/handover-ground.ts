@@ -6,8 +6,8 @@ import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import type { Invocation } from '../fake-claude-rig.ts';
-import { git, Repository, type Tree } from '../git/repository.ts';
-import { type GroupFixture, packageRoot } from '../group-fixture.ts';
+import { type FileTree, git, Repository } from '../git/repository.ts';
+import { fixtureRoot, type GroupFixture } from '../group-fixture.ts';
 import { begin, make as makeFixture, rig } from '../rig-ground.ts';
 
 export const resume = '02-projects/28-b/01-planning/resume-context.md';
@@ -25,7 +25,7 @@ export function makeHandoverGroup(
   {
     tree = { [resume]: resumeFileText('plan') },
     later = {},
-  }: { readonly tree?: Tree; readonly later?: Record<string, string> } = {},
+  }: { readonly tree?: FileTree; readonly later?: Record<string, string> } = {},
 ): GroupFixture {
   let folder = '';
   const all = sketches.map(({ fields, ...sketch }) => {
@@ -86,7 +86,7 @@ export async function commitsItsState(group: GroupFixture): Promise<void> {
 /** The real hook's output in the worker. */
 export function hook(fake: Invocation, event: string, sessionId: string): string {
   const ran = Bun.spawnSync(
-    [process.execPath, ...isolatedBunFlags, join(packageRoot, 'src', 'hook-main.ts'), 'handover', event],
+    [process.execPath, ...isolatedBunFlags, join(fixtureRoot, 'src', 'hook-main.ts'), 'handover', event],
     {
       env: { ...fake.hello.env, CLAUDE_PROJECT_DIR: fake.hello.cwd },
       stdin: Buffer.from(JSON.stringify({ session_id: sessionId })),

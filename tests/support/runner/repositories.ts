@@ -11,7 +11,11 @@ import { begin, make as makeFixture } from '../rig-ground.ts';
 export type Sketch = SessionSketch & { readonly in: string; readonly of?: string };
 
 /** A group whose sessions work in repositories with one commit each. */
-export function make(sketches: readonly Sketch[], config: Partial<GroupConfig> = {}, speed = 1): GroupFixture {
+export function makeInRepositories(
+  sketches: readonly Sketch[],
+  config: Partial<GroupConfig> = {},
+  speed = 1,
+): GroupFixture {
   const folderOf = new Map<string, string>();
   // The fixture creates the folders; their session definitions are complete only afterwards.
   const fields = sketches.map((sketch) => {

@@ -16,7 +16,7 @@ export function makeTempFolder(): { readonly path: string; remove(): void } {
 }
 
 /** Repeats `probe` until it returns a value; the test's own timeout ends a hopeless wait. */
-export async function until<T>(probe: () => T | null | undefined | false): Promise<T> {
+export async function eventually<T>(probe: () => T | null | undefined | false): Promise<T> {
   for (;;) {
     const found = probe();
     if (found !== null && found !== undefined && found !== false) return found;
@@ -24,7 +24,7 @@ export async function until<T>(probe: () => T | null | undefined | false): Promi
   }
 }
 
-export function unwrap<T>(result: Result<T>): T {
+export function expectOk<T>(result: Result<T>): T {
   if (!result.ok) throw new Error(result.failure.message);
   return result.value;
 }
@@ -35,7 +35,7 @@ export function exitOf(running: RunningProcess): Promise<ExitStatus> {
 
 /** The first `count` lines that a child wrote into a file, once they are complete. */
 export function writtenLines(path: string, count: number): Promise<string[]> {
-  return until(() => {
+  return eventually(() => {
     const lines = readFileSync(path, 'utf8').split('\n');
     return lines.length > count && lines.slice(0, count);
   });
@@ -57,7 +57,7 @@ export class Shell {
   }
 
   start(script: string, env: Record<string, string> = {}, stdinFifo?: string): RunningProcess {
-    const running = unwrap(
+    const running = expectOk(
       this.#processes.spawn({
         program: 'sh',
         args: ['-c', script],

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dist, memoryFolder, ownPrefix } from '../../../bench/support/places.ts';
 import { collectDescendants, createLinuxTable } from '../../../src/system/processes/proc-table.ts';
-import { packageRoot, until } from '../../support/cli.ts';
+import { checkoutRoot, until } from '../../support/cli.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function bench(...words: string[]) {
-  const child = Bun.spawn([process.execPath, join(packageRoot, 'bench', 'run.ts'), ...words], {
+  const child = Bun.spawn([process.execPath, join(checkoutRoot, 'bench', 'run.ts'), ...words], {
     env: { ...process.env, TMPDIR: folder },
     stdin: 'ignore',
     stdout: 'pipe',

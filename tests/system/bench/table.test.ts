@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { atMost, type Figure, formatMs, measured, missing } from '../../../bench/support/figures.ts';
 import { inTurns } from '../../../bench/support/in-turns.ts';
-import { table, verdict } from '../../../bench/support/table.ts';
+import { renderTable, verdict } from '../../../bench/support/table.ts';
 
 const figures: Figure[] = [
   { ...measured('ours', [30, 10, 20]), target: atMost(20, 15) },
@@ -15,7 +15,7 @@ const figures: Figure[] = [
 ];
 
 test('a table has median, spread, target and verdict, and no empty column', () => {
-  expect(table(figures)).toEqual([
+  expect(renderTable(figures)).toEqual([
     '| what   |        median | spread                    | ratio       | target    | met   | note                   |',
     '|--------|--------------:|---------------------------|-------------|-----------|-------|------------------------|',
     '| ours   |       20.0 ms | 10.0 ms … 30.0 ms, 3 runs |             | ≤ 15.0 ms | NO    |                        |',
@@ -23,7 +23,7 @@ test('a table has median, spread, target and verdict, and no empty column', () =
     '| absent | not installed |                           |             |           |       | nope not found on PATH |',
     '| disk   |       70.0 ms |                           | 2.50 × ours | (≤ 3)     | (yes) |                        |',
   ]);
-  expect(table([{ what: 'a', value: '1' }])[0]).toBe('| what | median |');
+  expect(renderTable([{ what: 'a', value: '1' }])[0]).toBe('| what | median |');
 });
 
 test('missed targets, extra figures and missing peers are repeated below the table', () => {

@@ -3,7 +3,7 @@
  * because of files in no commit, is never completed without that change being named.
  */
 import { expect, test } from 'bun:test';
-import type { Tree } from '../../support/git/repository.ts';
+import type { FileTree } from '../../support/git/repository.ts';
 import { withRig } from '../../support/rig-ground.ts';
 import { type CheckCase, fix, runCases } from '../../support/runner/check-cases.ts';
 
@@ -19,7 +19,7 @@ interface Cheat extends CheckCase {
 const tests = 'test/add.test.js';
 const adds = "const { add } = require('../src/add.js');\n";
 const npm = { accept: 'npm test' };
-const manifest = (script: object): Tree => ({
+const manifest = (script: object): FileTree => ({
   'package.json': JSON.stringify({
     name: 'app',
     scripts: { test: 'node vendor/runner.js', ...script },

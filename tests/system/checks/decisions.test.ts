@@ -11,7 +11,7 @@ import { writeTree } from '../../support/git/repository.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { runInProcess } from '../../support/in-process.ts';
 import { rig, withRig } from '../../support/rig-ground.ts';
-import { make, recordOf, work } from '../../support/runner/repositories.ts';
+import { makeInRepositories, recordOf, work } from '../../support/runner/repositories.ts';
 
 withRig();
 
@@ -24,7 +24,7 @@ const reasonOf = (group: GroupFixture) => {
 
 /** With a test that is there before the session, which then changes it. */
 function withTest(fields: object = {}): GroupFixture {
-  const group = make([{ name: 'a', in: 'app', fields: { ...isolated, ...fields } }]);
+  const group = makeInRepositories([{ name: 'a', in: 'app', fields: { ...isolated, ...fields } }]);
   writeTree(group.project('app'), { 'test/a.txt': 'old\n' });
   Bun.spawnSync(['git', 'add', '-A'], { cwd: group.project('app') });
   const identity = ['-c', 'user.name=T', '-c', 'user.email=t@example.org'];
@@ -72,7 +72,9 @@ test('a change of tests waits for a decision; denied with a sentence, it goes ba
 });
 
 test('with prove, a change that its tests do not need is sent back, then fails', async () => {
-  const group = make([{ name: 'a', in: 'app', fields: { ...isolated, accept: 'test -e base.txt', prove: true } }]);
+  const group = makeInRepositories([
+    { name: 'a', in: 'app', fields: { ...isolated, accept: 'test -e base.txt', prove: true } },
+  ]);
   const run = group.run(rig.env);
   await work(group, 'a', { 'new.txt': 'new\n' });
   const again = await rig.nextFor(group.claudeId('a'));
@@ -85,7 +87,7 @@ test('with prove, a change that its tests do not need is sent back, then fails',
 
 test('a check that needs an ignored file fails without another turn; allowed, it is only checked again', async () => {
   const needs = { ...isolated, accept: 'test -e ignored' };
-  const group = make([{ name: 'a', in: 'app', fields: needs }]);
+  const group = makeInRepositories([{ name: 'a', in: 'app', fields: needs }]);
   const run = group.run(rig.env);
   await work(group, 'a', { ignored: 'needed\n', 'new.txt': 'new\n' });
   expect(await run.result).toMatchObject({ status: 'failed' });
@@ -108,7 +110,7 @@ test('a check that needs an ignored file fails without another turn; allowed, it
 
 test('after a runner that left during a fresh check, the next one checks again and cleans up', async () => {
   const waits = 'until [ -e "$CCA_PROJECT_DIR/go" ]; do sleep 0.05; done';
-  const group = make([{ name: 'a', in: 'app', fields: { ...isolated, accept: waits } }]);
+  const group = makeInRepositories([{ name: 'a', in: 'app', fields: { ...isolated, accept: waits } }]);
   const run = group.run(rig.env);
   await work(group, 'a', { 'new.txt': 'new\n' });
   const worktrees = dirname(dirname(dirname(group.session('a').worktree)));
@@ -123,7 +125,7 @@ test('after a runner that left during a fresh check, the next one checks again a
 });
 
 test('the check sees the new work of a sibling, as the session does', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'lib', in: 'lib', fields: { isolate: 'worktree' } },
     {
       ...{ name: 'app', in: 'app', after: ['lib'] },

@@ -11,7 +11,7 @@ import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { placeState, systems } from '../../support/claude/context-rig.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
-import { launcher, pinnedClaude, type Started, until } from '../../support/cli.ts';
+import { launcher, pinnedClaude, type StartedCommand, until } from '../../support/cli.ts';
 import { Runners, removeGroup } from '../../support/crash-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
 import { TestTerminal } from '../../support/terminal.ts';
@@ -58,7 +58,7 @@ function attach(): TestTerminal {
 /** The session is running and waits for an answer that does not come; then the user attaches. */
 async function takenOver(
   ...answers: readonly Step[]
-): Promise<{ readonly run: Started; readonly terminal: TestTerminal }> {
+): Promise<{ readonly run: StartedCommand; readonly terminal: TestTerminal }> {
   const begun = { text: 'Working.', tool: 'Bash', input: { command: 'echo begun' } };
   const [next = { text: 'Done.' }, ...others] = answers;
   serve(begun, { hang: true, times: 1, ...next }, ...others);

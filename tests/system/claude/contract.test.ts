@@ -5,7 +5,7 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { versionOf } from '../../../scripts/claude/versions.ts';
+import { releaseOf } from '../../../scripts/claude/versions.ts';
 import { answersBase, baseRequest, interruptRequest, usageRequest, userMessage } from '../../../src/claude/control.ts';
 import { conversationExists, hasItsTask } from '../../../src/claude/conversation.ts';
 import { checkLogin } from '../../../src/claude/launch/login.ts';
@@ -19,14 +19,14 @@ import {
   claudeBinary,
   modelOfKnownPrice,
   openRig,
-  patienceMs,
   prepareSession,
   type Rig,
   startClaude,
+  stepLimitMs,
 } from '../../support/claude/rig.ts';
 import { until } from '../../support/cli.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 if (claudeBinary === undefined) console.warn('claude is not installed: its contract is not tested');
 
 const rigs: Rig[] = [];
@@ -77,7 +77,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(stream).toMatchObject({
       malformed: 0,
       claudeSessionId: session.claudeSessionId,
-      claudeVersion: versionOf(claudeBinary as string),
+      claudeVersion: releaseOf(claudeBinary as string),
       hookOk: true,
       results: 1,
       toolsDone: 1,

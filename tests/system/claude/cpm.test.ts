@@ -10,9 +10,9 @@ import { cpmInstructions, cpmRules } from '../../../src/context/cpm/state.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { bash } from '../../support/claude/context-rig.ts';
-import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';
+import { claudeBinary, openRig, type Rig, stepLimitMs } from '../../support/claude/rig.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const hookMain = join(import.meta.dir, '../../../src/hook-main.ts');
 

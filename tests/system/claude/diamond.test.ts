@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
-import { Machine, pinnedClaude } from '../../support/cli.ts';
+import { pinnedClaude, TestHome } from '../../support/cli.ts';
 
 const sketches = [
   { name: 'top', project: 'a', after: [] },
@@ -45,7 +45,7 @@ interface Meta {
   readonly result: string;
 }
 
-let machine: Machine;
+let machine: TestHome;
 let api: ScriptedApi;
 const ids = new Map<string, string>();
 let group = '';
@@ -54,7 +54,7 @@ let events: { type: string; seq: number; sessionId?: string }[] = [];
 beforeAll(async () => {
   const names = new Map<string, string>();
   api = startScriptedApi({ script, nameOf: (id) => names.get(id) });
-  machine = new Machine({
+  machine = new TestHome({
     ANTHROPIC_BASE_URL: api.url,
     ANTHROPIC_API_KEY: 'test-key',
     CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),

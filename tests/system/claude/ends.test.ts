@@ -13,14 +13,14 @@ import type { Step } from '../../../src/rehearsal/script.ts';
 import {
   claudeBinary,
   openRig,
-  patienceMs,
   prepareSession,
   type Rig,
   type SessionOptions,
   startClaude,
+  stepLimitMs,
 } from '../../support/claude/rig.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const rigs: Rig[] = [];
 afterEach(async () => {

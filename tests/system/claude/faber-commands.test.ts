@@ -8,8 +8,8 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { newState, phasesDefault } from '../../../src/context/faber/state.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
-import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { claudeBinary, openRig, type Rig, stepLimitMs } from '../../support/claude/rig.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { statePathOf } from '../../support/context/faber/rig.ts';
 import { sampled } from '../../support/long.ts';
 
@@ -30,7 +30,7 @@ interface Brought {
 const template = {
   program: () => 'claude-code-agent',
   bring({ configDir }: Rig): string[] {
-    cpSync(join(packageRoot, 'templates/configs/faber/commands'), join(configDir, 'commands'), { recursive: true });
+    cpSync(join(checkoutRoot, 'templates/configs/faber/commands'), join(configDir, 'commands'), { recursive: true });
     return [];
   },
 };
@@ -39,7 +39,7 @@ const template = {
 const pluginAt = (folder: string, program: string) => ({
   program: ({ project }: Rig) => `"${join(project, 'the package', folder)}${program}"`,
   bring({ project }: Rig): string[] {
-    symlinkSync(packageRoot, join(project, 'the package'));
+    symlinkSync(checkoutRoot, join(project, 'the package'));
     return ['--plugin-dir', join(project, 'the package', folder)];
   },
 });
@@ -62,7 +62,7 @@ async function ask(brought: Brought, prompt: string, steps: readonly Step[], mor
   rig.write('project/.fractary/faber/.active-run-id', `${runId}\n`);
   const bin = join(rig.folder, 'bin');
   mkdirSync(bin);
-  symlinkSync(join(packageRoot, 'bin', 'claude-code-agent'), join(bin, 'claude-code-agent'));
+  symlinkSync(join(checkoutRoot, 'bin', 'claude-code-agent'), join(bin, 'claude-code-agent'));
   const args = [
     '-p',
     '--output-format',
@@ -115,7 +115,7 @@ withClaude.each(sampled(ways, 4))(
     );
     expect(state().sessions.current_session_id).toBe(id);
   },
-  patienceMs,
+  stepLimitMs,
 );
 
 withClaude.each(sampled(ways.toReversed(), 4))(
@@ -136,7 +136,7 @@ withClaude.each(sampled(ways.toReversed(), 4))(
     expect(ended.artifacts_loaded).toContain('workflow-state');
     expect(Date.parse(ended.ended_at)).toBeGreaterThan(Date.parse(record.started_at));
   },
-  patienceMs,
+  stepLimitMs,
 );
 
 withClaude.each(sampled(ways, 2))(
@@ -159,5 +159,5 @@ withClaude.each(sampled(ways, 2))(
     expect(begun).toMatchObject({ work_id: '259', phases: { frame: { status: 'completed', session_id: id } } });
     expect(begun.sessions).toMatchObject({ current_session_id: id, total_sessions: 1 });
   },
-  patienceMs,
+  stepLimitMs,
 );

@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { newState, phasesDefault } from '../../../src/context/faber/state.ts';
 import { installHooks } from '../../../src/context/install.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
-import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { claudeBinary, openRig, type Rig, stepLimitMs } from '../../support/claude/rig.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { statePathOf } from '../../support/context/faber/rig.ts';
 
 let rig: Rig;
@@ -23,7 +23,7 @@ const withClaude = test.skipIf(claudeBinary === undefined);
 /** A project in the build phase of a run, which compacts above 67,000 tokens. */
 function open(steps: readonly Step[]): Rig {
   rig = openRig(steps);
-  const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+  const launcher = join(checkoutRoot, 'bin', 'claude-code-agent');
   rig.write('config/settings.json', installHooks({ autoCompactWindow: 100_000 }, launcher, ['faber']));
   const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault, nowMs: Date.now() };
   const artifacts = { spec_path: '{project_root}/specs/WORK-00258.md' };
@@ -130,5 +130,5 @@ withClaude(
     const all = ['orchestration-protocol', 'specification', 'workflow-state'];
     expect(loaded.map((ids) => all.every((id) => ids.includes(id)))).toEqual([false, true, true]);
   },
-  patienceMs,
+  stepLimitMs,
 );

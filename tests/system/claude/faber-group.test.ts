@@ -9,14 +9,14 @@ import { dirname, join } from 'node:path';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { User } from '../../support/cli/user.ts';
-import { launcher, pinnedClaude, type Started, until } from '../../support/cli.ts';
+import { launcher, pinnedClaude, type StartedCommand, until } from '../../support/cli.ts';
 import { Repository } from '../../support/git/repository.ts';
 import { TestTerminal } from '../../support/terminal.ts';
 
 let user: User;
 let api: ScriptedApi;
 let terminal: TestTerminal | undefined;
-let run: Started | undefined;
+let run: StartedCommand | undefined;
 afterEach(async () => {
   terminal?.close();
   run?.kill('SIGKILL');

@@ -12,9 +12,9 @@ import { checkFound, findSettings } from '../../../src/claude/launch/project-set
 import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { logins, PayerGround, payerAttacks, type UsersLogin } from '../../support/claude/payer-attacks.ts';
-import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from '../../support/claude/rig.ts';
+import { claudeBinary, openRig, prepareSession, type Rig, startClaude, stepLimitMs } from '../../support/claude/rig.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const hookMain = join(import.meta.dir, '../../../src/hook-main.ts');
 const hook = { program: process.execPath, args: [...isolatedBunFlags, hookMain, 'all', 'session-start'] };

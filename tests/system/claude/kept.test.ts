@@ -24,16 +24,16 @@ import {
   modelOfKnownPrice,
   openRig,
   type Probe,
-  patienceMs,
   prepareSession,
   type Rig,
   type Session,
   startClaude,
+  stepLimitMs,
 } from '../../support/claude/rig.ts';
 import { until } from '../../support/cli.ts';
 import { sampled } from '../../support/long.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const world = createRealWorld();
 let rig: Rig;

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { patienceMs } from '../../support/claude/rig.ts';
+import { stepLimitMs } from '../../support/claude/rig.ts';
 import { User } from '../../support/cli/user.ts';
 import { launcher, pinnedClaude } from '../../support/cli.ts';
 import { canMount, PrivateDisk } from '../../support/faults/private-disk.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const mountable = canMount();
 let api: ScriptedApi;

@@ -6,9 +6,9 @@ import { afterAll, afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { userMessage } from '../../../src/claude/control.ts';
-import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from '../../support/claude/rig.ts';
+import { claudeBinary, openRig, prepareSession, type Rig, startClaude, stepLimitMs } from '../../support/claude/rig.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 /** Where claude creates its control group: below ours (version 1) or beside it (version 2). */
 function groupOfTools(): string | null {

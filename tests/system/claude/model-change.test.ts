@@ -6,11 +6,11 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { patienceMs } from '../../support/claude/rig.ts';
+import { stepLimitMs } from '../../support/claude/rig.ts';
 import { User } from '../../support/cli/user.ts';
 import { pinnedClaude, until } from '../../support/cli.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const [first, second] = ['claude-opus-4-8', 'claude-haiku-4-5'];
 const waitFor = (name: string) => ({

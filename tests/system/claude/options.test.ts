@@ -1,11 +1,11 @@
 /** Promises, with the real claude: effort and turn limits of a group apply to its sessions. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { patienceMs } from '../../support/claude/rig.ts';
+import { stepLimitMs } from '../../support/claude/rig.ts';
 import { User } from '../../support/cli/user.ts';
 import { pinnedClaude } from '../../support/cli.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const command = 'echo effort=$CLAUDE_CODE_SUBAGENT_EFFORT history=$CLAUDE_CODE_SKIP_PROMPT_HISTORY.';
 const look = { text: 'I look.', tool: 'Bash', input: { command } };

@@ -22,15 +22,15 @@ import {
   attemptOfThisTest,
   claudeBinary,
   openRig,
-  patienceMs,
   prepareSession,
   type Rig,
   type SessionOptions,
   startClaude,
+  stepLimitMs,
 } from '../../support/claude/rig.ts';
 import { sampled } from '../../support/long.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const whereAndWho = [
   ...Object.keys(logins).map((kind) => ['settings.json', kind] as const),

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { userMessage } from '../../../src/claude/control.ts';
 import { projectInstructions } from '../../../src/claude/launch/project-settings.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from '../../support/claude/rig.ts';
+import { claudeBinary, openRig, prepareSession, type Rig, startClaude, stepLimitMs } from '../../support/claude/rig.ts';
 import { sampled } from '../../support/long.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 let rig: Rig;
 afterEach(() => rig.close());

@@ -6,11 +6,11 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { patienceMs } from '../../support/claude/rig.ts';
+import { stepLimitMs } from '../../support/claude/rig.ts';
 import { User } from '../../support/cli/user.ts';
 import { pinnedClaude } from '../../support/cli.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const work = (name: string) => ({ text: `I write ${name}.`, tool: 'Bash', input: { command: `touch ${name}` } });
 const refusal = { status: 400, errorType: 'invalid_request_error', message: 'an image is broken' };

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { claudeBinary } from '../../support/claude/rig.ts';
 import { User } from '../../support/cli/user.ts';
-import { git, Repository, type Tree } from '../../support/git/repository.ts';
+import { type FileTree, git, Repository } from '../../support/git/repository.ts';
 
 const timeoutMs = 240_000;
 let user: User;
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => user.remove());
 
-function repository(name: string, tree: Tree = { 'README.md': `# ${name}\n` }): string {
+function repository(name: string, tree: FileTree = { 'README.md': `# ${name}\n` }): string {
   const made = new Repository(user.project(name));
   made.commit(tree);
   return made.folder;

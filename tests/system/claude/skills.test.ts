@@ -9,12 +9,12 @@ import type { Step } from '../../../src/rehearsal/script.ts';
 import { type CapturedRequest, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { claudeBinary, openRig, type Rig } from '../../support/claude/rig.ts';
 import { User } from '../../support/cli/user.ts';
-import { packageRoot, pinnedClaude } from '../../support/cli.ts';
+import { checkoutRoot, pinnedClaude } from '../../support/cli.ts';
 
 const run = test.skipIf(claudeBinary === undefined);
 const inLongRun = test.if(claudeBinary !== undefined);
 const timeoutMs = 120_000;
-const skills = readdirSync(join(packageRoot, 'templates', 'configs', 'cpm', 'skills'));
+const skills = readdirSync(join(checkoutRoot, 'templates', 'configs', 'cpm', 'skills'));
 
 let cleanUp: () => Promise<void> | void = () => {};
 afterEach(() => cleanUp());
@@ -95,7 +95,7 @@ async function withPlugin(
   const rig = openRig(steps);
   cleanUp = () => rig.close();
   const plugin = join(rig.folder, 'the plugin');
-  symlinkSync(packageRoot, plugin);
+  symlinkSync(checkoutRoot, plugin);
   mkdirSync(join(rig.project, 'docs', 'plans'), { recursive: true });
   rig.write(
     'project/docs/plans/.cpm-progress-11.md',

@@ -8,9 +8,9 @@ import { userMessage } from '../../../src/claude/control.ts';
 import { gitForSubagents, gitGuidance } from '../../../src/claude/launch/instructions.ts';
 import { emptyStream, foldMessage, usageOf } from '../../../src/claude/stream.ts';
 import { TranscriptReader } from '../../../src/claude/transcript-entries.ts';
-import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from '../../support/claude/rig.ts';
+import { claudeBinary, openRig, prepareSession, type Rig, startClaude, stepLimitMs } from '../../support/claude/rig.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const rigs: Rig[] = [];
 afterEach(async () => {

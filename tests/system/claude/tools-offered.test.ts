@@ -8,13 +8,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { Machine, pinnedClaude } from '../../support/cli.ts';
-import { git, Repository, type Tree } from '../../support/git/repository.ts';
+import { pinnedClaude, TestHome } from '../../support/cli.ts';
+import { type FileTree, git, Repository } from '../../support/git/repository.ts';
 
 setDefaultTimeout(60_000);
 
 let api: ScriptedApi | null = null;
-let machine: Machine | null = null;
+let machine: TestHome | null = null;
 afterEach(async () => {
   await api?.stop();
   machine?.remove();
@@ -24,7 +24,7 @@ interface Wish {
   readonly steps: readonly Step[];
   readonly agents?: readonly Step[];
   readonly options?: readonly string[];
-  readonly tree?: Tree;
+  readonly tree?: FileTree;
 }
 
 /** Runs a group of one session in a repository to its end. */
@@ -32,7 +32,7 @@ async function runSession({ steps, agents = [], options = [], tree = {} }: Wish)
   const script = { steps: [...steps], agents: [...agents] };
   const served = startScriptedApi({ script: { version: 1, sessions: { '*': script } }, nameOf: () => 'a' });
   api = served;
-  const user = new Machine({
+  const user = new TestHome({
     ANTHROPIC_BASE_URL: served.url,
     ANTHROPIC_API_KEY: 'test-key',
     CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),

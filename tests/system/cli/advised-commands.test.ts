@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { adviceText, advise, adviseInOrder, commandText, see, shellWord } from '../../../src/core/advice.ts';
 import { adviceSites } from '../../support/advice-sites.ts';
 import { launcher, User } from '../../support/cli/user.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { parseArguments as parse } from '../../support/parse-command.ts';
 
 let user: User;
@@ -38,7 +38,7 @@ function wordsOf(line: string): string[] {
   return stdout.toString().split('\0').slice(1, -1);
 }
 
-const sites = adviceSites(packageRoot);
+const sites = adviceSites(checkoutRoot);
 
 describe('every advised command exists in the program', () => {
   /** A real value for parts that are known only at run time. */

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { join } from 'node:path';
 import { broken } from '../../../src/app/claude-check/checks.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { Repository } from '../../support/git/repository.ts';
 import { rig } from '../../support/rig-ground.ts';
 import { noteTried } from '../../support/tried.ts';
@@ -20,29 +20,29 @@ interface Plan {
 
 /** A workflow of two sessions, the second with these additional keys; returns its path. */
 function workflow(session: string): string {
-  const file = join(user.folder, 'change.yaml');
-  const task = `project: "${user.project('api')}", prompt: Do it.`;
+  const file = join(nightUser.folder, 'change.yaml');
+  const task = `project: "${nightUser.project('api')}", prompt: Do it.`;
   writeFileSync(file, `version: 1\ntitle: W\nsessions: { a: { ${task} }, b: { ${task}, ${session} } }\n`);
   return file;
 }
 
 test('an outdated claude is refused before anything is created, even for a rehearsal', async () => {
-  const program = join(user.folder, 'old-claude');
+  const program = join(nightUser.folder, 'old-claude');
   writeFileSync(program, "#!/bin/sh\necho '2.1.307 (Claude Code)'\n", { mode: 0o755 });
-  user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+  nightUser.env.CLAUDE_CODE_AGENT_CLAUDE = program;
   const why = 'claude 2.1.307 is too old; this program needs 2.1.308 or newer.';
   const cure = 'Update it with: npm install -g @anthropic-ai/claude-code@latest';
   const file = workflow('untrusted: true');
   for (const more of [[], ['--detach'], ['--rehearse'], ['--accept-claude', '2.1.307']]) {
-    const refused = await user.run('run', file, '--output', 'text', ...more);
+    const refused = await nightUser.run('run', file, '--output', 'text', ...more);
     expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
     expect(refused.stderr).toContain(why);
     expect(refused.stderr).toContain(cure);
   }
-  expect(await user.json<unknown[]>('group', 'list')).toEqual([]);
-  const dry = JSON.parse((await user.run('run', file, '--dry-run', '--output', 'json')).stdout) as Plan;
+  expect(await nightUser.json<unknown[]>('group', 'list')).toEqual([]);
+  const dry = JSON.parse((await nightUser.run('run', file, '--dry-run', '--output', 'json')).stdout) as Plan;
   expect(dry.missing).toContainEqual({ message: why, next: cure });
-  const { checks } = JSON.parse((await user.run('doctor', '--json')).stdout) as { checks: object[] };
+  const { checks } = JSON.parse((await nightUser.run('doctor', '--json')).stdout) as { checks: object[] };
   expect(checks).toContainEqual(expect.objectContaining({ check: 'claude', level: 'broken', message: why }));
 });
 
@@ -55,22 +55,25 @@ test.skipIf(canLimit)('a process limit that cannot be set here is refused, even 
   const file = workflow('maxProcesses: 100');
   const before = rig.invocations.length;
   for (const more of [[], ['--detach'], ['--rehearse'], ['--rehearse', '--detach']]) {
-    const refused = await user.run('run', file, '--output', 'text', ...more);
+    const refused = await nightUser.run('run', file, '--output', 'text', ...more);
     expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
     expect(refused.stderr).toContain(`Session b: ${why}`);
     expect(refused.stderr).toContain(next);
   }
-  expect(await user.json<unknown[]>('group', 'list')).toEqual([]);
+  expect(await nightUser.json<unknown[]>('group', 'list')).toEqual([]);
 
-  const group = await user.group('one', { first: [], second: ['--depends-on', 'first', '--max-processes', '100'] });
+  const group = await nightUser.group('one', {
+    first: [],
+    second: ['--depends-on', 'first', '--max-processes', '100'],
+  });
   for (const [command = '', ...more] of [['run'], ['run', '--detach'], ['resume'], ['run', '--rehearse']]) {
-    const refused = await user.run('group', command, group, ...more, '--output', 'text');
+    const refused = await nightUser.run('group', command, group, ...more, '--output', 'text');
     expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
     expect(refused.stderr).toContain(why);
   }
-  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+  expect(await nightUser.json('group', 'show', group)).toMatchObject({ status: 'created' });
   for (const [command = '', ...more] of [['plan'], ['run', '--dry-run'], ['run', '--dry-run', '--rehearse']]) {
-    const plan = await user.run('group', command, group, ...more);
+    const plan = await nightUser.run('group', command, group, ...more);
     expect(plan.code).toBe(1);
     expect(plan.stdout).toContain(`002 second: ${why}`);
   }
@@ -79,7 +82,7 @@ test.skipIf(canLimit)('a process limit that cannot be set here is refused, even 
 
 /** All system programs except git; returns the folder. */
 function folderWithoutGit(): string {
-  const folder = join(user.folder, 'without git');
+  const folder = join(nightUser.folder, 'without git');
   mkdirSync(folder);
   for (const from of ['/bin', '/usr/bin', '/usr/local/bin']) {
     for (const name of existsSync(from) ? readdirSync(from) : []) {
@@ -93,44 +96,44 @@ function folderWithoutGit(): string {
 test('without git, a session that needs a worktree is refused before anything is created', async () => {
   const why = 'gets a git worktree: The program git was not found.';
   const next = 'Install git, or work in the folder itself with --isolate none.';
-  for (const name of ['api', 'second']) new Repository(user.project(name)).commit({ 'README.md': name });
-  const group = await user.group('one', { first: [], second: ['--isolate', 'worktree'] });
-  user.env.PATH = folderWithoutGit();
+  for (const name of ['api', 'second']) new Repository(nightUser.project(name)).commit({ 'README.md': name });
+  const group = await nightUser.group('one', { first: [], second: ['--isolate', 'worktree'] });
+  nightUser.env.PATH = folderWithoutGit();
   const file = workflow('isolate: worktree');
   const before = rig.invocations.length;
   for (const more of [[], ['--detach'], ['--rehearse'], ['--rehearse', '--detach']]) {
-    const refused = await user.run('run', file, '--output', 'text', ...more);
+    const refused = await nightUser.run('run', file, '--output', 'text', ...more);
     expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
     expect(refused.stderr).toContain(`Session a ${why} ${next}`);
   }
-  expect(await user.json<unknown[]>('group', 'list')).toHaveLength(1);
+  expect(await nightUser.json<unknown[]>('group', 'list')).toHaveLength(1);
   for (const [command = '', ...more] of [['run'], ['run', '--detach'], ['resume'], ['run', '--rehearse']]) {
-    const refused = await user.run('group', command, group, ...more, '--output', 'text');
+    const refused = await nightUser.run('group', command, group, ...more, '--output', 'text');
     expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
     expect(refused.stderr).toContain(why);
   }
-  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+  expect(await nightUser.json('group', 'show', group)).toMatchObject({ status: 'created' });
   for (const more of [
     ['group', 'plan', group],
     ['group', 'run', group, '--dry-run'],
     ['run', file, '--dry-run'],
   ]) {
-    const plan = await user.run(...more);
+    const plan = await nightUser.run(...more);
     expect([plan.code, plan.stdout]).toEqual([1, expect.stringContaining(why)]);
   }
   expect(rig.invocations.length).toBe(before);
   // A session that works in the folder itself needs no git.
-  const plain = await user.group('plain', { api: ['--isolate', 'none'] });
-  const run = user.start('group', 'run', plain);
-  await (await user.begun(plain, 'api')).succeed();
+  const plain = await nightUser.group('plain', { api: ['--isolate', 'none'] });
+  const run = nightUser.start('group', 'run', plain);
+  await (await nightUser.begun(plain, 'api')).succeed();
   expect((await run.finished).code).toBe(0);
 });
 
 test('a plan also reports a claude that breaks a required promise', async () => {
-  noteTried(user.data, rig.program, broken('deny', 'a forbidden command ran'));
-  const group = await user.group('one', { a: [] });
-  const plan = await user.run('group', 'plan', group);
+  noteTried(nightUser.data, rig.program, broken('deny', 'a forbidden command ran'));
+  const group = await nightUser.group('one', { a: [] });
+  const plan = await nightUser.run('group', 'plan', group);
   expect(plan.code).toBe(1);
   expect(plan.stdout).toContain('A session can do what its rules forbid (a forbidden command ran).');
-  expect((await user.run('group', 'run', group, '--dry-run', '--accept-claude', '2.1.332')).code).toBe(0);
+  expect((await nightUser.run('group', 'run', group, '--dry-run', '--accept-claude', '2.1.332')).code).toBe(0);
 });

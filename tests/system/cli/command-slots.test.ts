@@ -7,7 +7,7 @@ import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MergeUser } from '../../support/cli/merge-ground.ts';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { until } from '../../support/cli.ts';
 
 withNight();
@@ -21,19 +21,19 @@ interface Shown {
   readonly config: { readonly commandsAtOnce?: number };
   readonly progress: { readonly sessions: readonly (Answer & { readonly slot?: { readonly atOnce: number } })[] };
 }
-const show = (group: string) => user.json<Shown>('group', 'show', group);
+const show = (group: string) => nightUser.json<Shown>('group', 'show', group);
 
 test('every view names what waits for a command slot, and what holds it', async () => {
-  const go = join(user.folder, 'go');
-  const began = join(user.folder, 'began');
+  const go = join(nightUser.folder, 'go');
+  const began = join(nightUser.folder, 'began');
   const accept = ['--accept', `echo began >> '${began}'; until [ -e '${go}' ]; do sleep 0.02; done`];
-  const group = await user.group('auth', { api: accept, web: accept }, '--commands-at-once', '1');
-  const run = user.start('group', 'run', group, '--output', 'json');
-  const [api, web] = [await user.begun(group, 'api'), await user.begun(group, 'web')];
+  const group = await nightUser.group('auth', { api: accept, web: accept }, '--commands-at-once', '1');
+  const run = nightUser.start('group', 'run', group, '--output', 'json');
+  const [api, web] = [await nightUser.begun(group, 'api'), await nightUser.begun(group, 'web')];
   await api.succeed();
   await until(() => existsSync(began));
   await web.succeed();
-  const answers = () => user.json<{ sessions: readonly Answer[] }>('group', 'why', group);
+  const answers = () => nightUser.json<{ sessions: readonly Answer[] }>('group', 'why', group);
   const waits = async () => (await answers()).sessions.find(({ name }) => name === 'web');
   while ((await waits())?.reason !== 'command-slot');
   const sentence =
@@ -43,13 +43,15 @@ test('every view names what waits for a command slot, and what holds it', async 
     reason: 'accepting',
     message: expect.stringMatching(/^claude has finished; the acceptance command is running; see .*accept\.log\.$/),
   });
-  expect(await user.ok('group', 'why', group, 'web')).toMatch(new RegExp(`command-slot +${RegExp.escape(sentence)}`));
+  expect(await nightUser.ok('group', 'why', group, 'web')).toMatch(
+    new RegExp(`command-slot +${RegExp.escape(sentence)}`),
+  );
   expect((await show(group)).progress.sessions.find(({ name }) => name === 'web')).toMatchObject({
     reason: 'command-slot',
     message: sentence,
     slot: { atOnce: 1 },
   });
-  expect(await user.ok('session', 'show', `${group}/web`)).toContain(sentence);
+  expect(await nightUser.ok('session', 'show', `${group}/web`)).toContain(sentence);
   writeFileSync(go, '');
   const { code, stdout } = await run.finished;
   expect(code).toBe(0);

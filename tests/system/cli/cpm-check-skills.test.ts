@@ -6,9 +6,9 @@ import { expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { user, withUser } from '../../support/cli/user.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 
-const section = readFileSync(join(packageRoot, 'templates', 'cpm', 'state-management.md'), 'utf8');
+const section = readFileSync(join(checkoutRoot, 'templates', 'cpm', 'state-management.md'), 'utf8');
 withUser();
 
 function write(path: string, text: string | Uint8Array): string {
@@ -29,7 +29,7 @@ description: Something that is done.
 `;
 
 test('the shipped skills pass, from the whole template down to one skill', async () => {
-  const template = join(packageRoot, 'templates', 'configs', 'cpm');
+  const template = join(checkoutRoot, 'templates', 'configs', 'cpm');
   expect(await user.ok('cpm', 'check-skills', template)).toBe('14 skills checked. No problems.');
   expect(await user.ok('cpm', 'check-skills', join(template, 'skills', 'do'))).toBe('1 skill checked. No problems.');
 });

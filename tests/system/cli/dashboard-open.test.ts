@@ -5,7 +5,7 @@
 import { afterEach, expect, test } from 'bun:test';
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { until } from '../../support/cli.ts';
 import { key, TestTerminal } from '../../support/terminal.ts';
@@ -16,8 +16,8 @@ withNight();
 
 /** A tool that prints its arguments, shows a file argument, and keeps the line that is typed into it. */
 function tool(name: string): string {
-  const path = join(user.folder, name);
-  const kept = join(user.folder, `${name}.typed`);
+  const path = join(nightUser.folder, name);
+  const kept = join(nightUser.folder, `${name}.typed`);
   const script = `#!/bin/sh
 trap 'echo not interrupted' INT
 echo "$1 $3 of $PWD"
@@ -31,23 +31,23 @@ echo "$line" > '${kept}'
   return `'${path}' --with 'two words'`;
 }
 
-const typed = (name: string): string => readFileSync(join(user.folder, `${name}.typed`), 'utf8');
+const typed = (name: string): string => readFileSync(join(nightUser.folder, `${name}.typed`), 'utf8');
 
 function open(command: 'watch' | 'run', group: string): TestTerminal {
-  const TMPDIR = user.folder;
-  const env = { ...user.env, TMPDIR, VISUAL: tool('editor'), EDITOR: '/nowhere', PAGER: tool('pager') };
-  terminal = new TestTerminal([launcher, 'group', command, group], { cwd: user.folder, env });
+  const TMPDIR = nightUser.folder;
+  const env = { ...nightUser.env, TMPDIR, VISUAL: tool('editor'), EDITOR: '/nowhere', PAGER: tool('pager') };
+  terminal = new TestTerminal([launcher, 'group', command, group], { cwd: nightUser.folder, env });
   return terminal;
 }
 
 test("a session's folder opens in the editor, which gets all input, also Ctrl-C", async () => {
-  const group = await user.group('auth', { api: [], web: [] });
+  const group = await nightUser.group('auth', { api: [], web: [] });
   open('watch', group);
   await terminal.shows('›○  001 api');
   terminal.type('o');
   await terminal.shows('Open the worktree (w), the log (l) or the report (r)?');
   terminal.type('w');
-  await terminal.shows(`--with . of ${user.project('api')}`, 'type a line');
+  await terminal.shows(`--with . of ${nightUser.project('api')}`, 'type a line');
   expect([terminal.isAlternate, terminal.isCooked, terminal.tracksMouse]).toEqual([false, true, false]);
   terminal.type(key.ctrlC);
   await terminal.shows('not interrupted');
@@ -61,9 +61,9 @@ test("a session's folder opens in the editor, which gets all input, also Ctrl-C"
 }, 60_000);
 
 test('log and report open in the pager, and no file is left behind', async () => {
-  const group = await user.group('auth', { api: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  await (await user.begun(group, 'api')).succeed(0.25, 'All is well.');
+  const group = await nightUser.group('auth', { api: [] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  await (await nightUser.begun(group, 'api')).succeed(0.25, 'All is well.');
   expect((await run.finished).code).toBe(0);
   open('watch', group);
   await terminal.shows('completed');
@@ -76,13 +76,13 @@ test('log and report open in the pager, and no file is left behind', async () =>
     terminal.type('\r');
     await terminal.until((text) => terminal.isAlternate && text.includes('q quit'));
   }
-  await until(() => readdirSync(user.folder).every((name) => !name.startsWith('claude-code-agent-')));
+  await until(() => readdirSync(nightUser.folder).every((name) => !name.startsWith('claude-code-agent-')));
 }, 60_000);
 
 test('a missing tool is reported', async () => {
-  const group = await user.group('auth', { api: [] });
-  const env = { ...user.env, VISUAL: '', EDITOR: 'no-such-editor -x' };
-  terminal = new TestTerminal([launcher, 'group', 'watch', group], { cwd: user.folder, env });
+  const group = await nightUser.group('auth', { api: [] });
+  const env = { ...nightUser.env, VISUAL: '', EDITOR: 'no-such-editor -x' };
+  terminal = new TestTerminal([launcher, 'group', 'watch', group], { cwd: nightUser.folder, env });
   await terminal.shows('001 api');
   terminal.type('ow');
   await terminal.shows('Program no-such-editor -x not found');

@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lives, user, withNight } from '../../support/cli/night.ts';
+import { lives, nightUser, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { obeyInterrupt } from '../../support/rig-ground.ts';
 import { key, TestTerminal } from '../../support/terminal.ts';
@@ -20,8 +20,8 @@ beforeEach(() => {
 });
 
 function run(group: string, ...options: string[]): TestTerminal {
-  const env = { ...user.env, DEV: 'true' };
-  const terminal = new TestTerminal([launcher, 'group', 'run', group, ...options], { cwd: user.folder, env });
+  const env = { ...nightUser.env, DEV: 'true' };
+  const terminal = new TestTerminal([launcher, 'group', 'run', group, ...options], { cwd: nightUser.folder, env });
   terminals.push(terminal);
   return terminal;
 }
@@ -38,15 +38,15 @@ function expectRestored(terminal: TestTerminal): void {
 }
 
 test('the dashboard shows the run, ends with it, and leaves the summary on the screen', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const group = await nightUser.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const terminal = run(group);
-  const api = await user.begun(group, 'api');
+  const api = await nightUser.begun(group, 'api');
   await terminal.shows('● 1 running', '└ 002 web', 'waits for 001 api');
   expect(terminal.isAlternate).toBe(true);
   // Variables of the drawing library are not passed on; the user's are.
   expect([api.hello.env.NODE_ENV, api.hello.env.DEV]).toEqual([undefined, 'true']);
   await api.succeed(0.25);
-  const web = await user.begun(group, 'web');
+  const web = await nightUser.begun(group, 'web');
   await terminal.shows('✓ 1/2 done', '$0.25');
   await web.succeed(0.5);
   expect(await terminal.exited).toBe(0);
@@ -55,9 +55,9 @@ test('the dashboard shows the run, ends with it, and leaves the summary on the s
 }, 60_000);
 
 test('Ctrl-C pauses all sessions, and the exit code reports it', async () => {
-  const group = await user.group('auth', { api: [] });
+  const group = await nightUser.group('auth', { api: [] });
   const terminal = run(group);
-  const api = await user.begun(group, 'api');
+  const api = await nightUser.begun(group, 'api');
   await terminal.shows('● 1 running');
   terminal.type(key.ctrlC);
   await terminal.shows('pausing (signal): 1 session left');
@@ -68,9 +68,9 @@ test('Ctrl-C pauses all sessions, and the exit code reports it', async () => {
 }, 60_000);
 
 test('Ctrl-C twice exits at once, and the sessions end by themselves', async () => {
-  const group = await user.group('auth', { api: [] });
+  const group = await nightUser.group('auth', { api: [] });
   const terminal = run(group);
-  await user.begun(group, 'api');
+  await nightUser.begun(group, 'api');
   await terminal.shows('● 1 running');
   terminal.type(key.ctrlC);
   await terminal.shows('pausing (signal)');
@@ -83,9 +83,9 @@ test('Ctrl-C twice exits at once, and the sessions end by themselves', async () 
 }, 60_000);
 
 test('q asks; one answer pauses, another stays', async () => {
-  const group = await user.group('auth', { api: [] });
+  const group = await nightUser.group('auth', { api: [] });
   const terminal = run(group);
-  const api = await user.begun(group, 'api');
+  const api = await nightUser.begun(group, 'api');
   await terminal.shows('● 1 running');
   terminal.type('q');
   await terminal.shows('Leave the sessions running (l), or pause them (p)?');
@@ -100,9 +100,9 @@ test('q asks; one answer pauses, another stays', async () => {
 }, 60_000);
 
 test('q and l detach: a runner without a terminal finishes the group', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const group = await nightUser.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const terminal = run(group);
-  const api = await user.begun(group, 'api');
+  const api = await nightUser.begun(group, 'api');
   await terminal.shows('● 1 running');
   terminal.type('q');
   await terminal.shows('Leave the sessions');
@@ -112,29 +112,29 @@ test('q and l detach: a runner without a terminal finishes the group', async () 
   expect(terminal.text()).toContain(`group watch ${group}`);
   expect(lives(api)).toBe(true);
   await api.succeed(0.1);
-  await (await user.begun(group, 'web')).succeed(0.2);
-  await user.event(group, 'group_completed');
+  await (await nightUser.begun(group, 'web')).succeed(0.2);
+  await nightUser.event(group, 'group_completed');
 }, 60_000);
 
 test('a closed terminal ends the runner and not the sessions', async () => {
-  const group = await user.group('auth', { api: [] });
+  const group = await nightUser.group('auth', { api: [] });
   const terminal = run(group);
-  const api = await user.begun(group, 'api');
+  const api = await nightUser.begun(group, 'api');
   await terminal.shows('● 1 running');
   terminal.kill('SIGHUP');
   expect(await terminal.exited).toBe(130);
   expectRestored(terminal);
   expect(lives(api)).toBe(true);
-  const next = user.start('group', 'run', group, '--output', 'quiet');
-  await user.event(group, 'session_adopted');
+  const next = nightUser.start('group', 'run', group, '--output', 'quiet');
+  await nightUser.event(group, 'session_adopted');
   await api.succeed(0.1);
   expect((await next.finished).code).toBe(0);
 }, 60_000);
 
 test('SIGTERM pauses, with the dashboard open until that is done', async () => {
-  const group = await user.group('auth', { api: [] });
+  const group = await nightUser.group('auth', { api: [] });
   const terminal = run(group);
-  const api = await user.begun(group, 'api');
+  const api = await nightUser.begun(group, 'api');
   await terminal.shows('● 1 running');
   terminal.kill('SIGTERM');
   await terminal.shows('pausing (signal): 1 session left');
@@ -144,30 +144,30 @@ test('SIGTERM pauses, with the dashboard open until that is done', async () => {
 }, 60_000);
 
 test('when drawing fails, the screen is restored and the run continues with plain lines', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
-  const file = join(user.folder, 'break');
-  const env = { ...user.env, TEST_BREAK: file };
+  const group = await nightUser.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const file = join(nightUser.folder, 'break');
+  const env = { ...nightUser.env, TEST_BREAK: file };
   const program = join(import.meta.dir, '../../support/broken-dashboard.ts');
   const command = [process.execPath, '--no-install', program, 'group', 'run', group];
-  const terminal = new TestTerminal(command, { cwd: user.folder, env, columns: 120 });
+  const terminal = new TestTerminal(command, { cwd: nightUser.folder, env, columns: 120 });
   terminals.push(terminal);
-  const api = await user.begun(group, 'api');
+  const api = await nightUser.begun(group, 'api');
   await terminal.shows('● 1 running', '└ 002 web');
   writeFileSync(file, '');
   await terminal.shows('The dashboard failed and was closed; the run continues: drawing broke');
   expectRestored(terminal);
   await api.succeed(0.25);
   await terminal.shows('001 api  completed');
-  await (await user.begun(group, 'web')).succeed(0.5);
+  await (await nightUser.begun(group, 'web')).succeed(0.5);
   expect(await terminal.exited).toBe(0);
   expect(terminal.text()).toContain('2 of 2 sessions completed, $0.75');
   expectRestored(terminal);
 }, 60_000);
 
 test('a refused run draws nothing', async () => {
-  const group = await user.group('auth', { api: [] });
-  const first = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
+  const group = await nightUser.group('auth', { api: [] });
+  const first = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const api = await nightUser.begun(group, 'api');
   const second = run(group);
   expect(await second.exited).toBe(4);
   expect(second.raw).not.toContain('\u001b[?1049h');

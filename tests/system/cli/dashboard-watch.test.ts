@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { sayCost, user, withNight } from '../../support/cli/night.ts';
+import { nightUser, sayCost, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { resultLine } from '../../support/fake-claude-rig.ts';
 import { obeyInterrupt } from '../../support/rig-ground.ts';
@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 
 function open(command: readonly string[], { env, ...size }: Partial<TerminalWish> = {}): TestTerminal {
-  const terminal = new TestTerminal(command, { cwd: user.folder, env: { ...user.env, ...env }, ...size });
+  const terminal = new TestTerminal(command, { cwd: nightUser.folder, env: { ...nightUser.env, ...env }, ...size });
   terminals.push(terminal);
   return terminal;
 }
@@ -45,12 +45,12 @@ const row = (terminal: TestTerminal, name: string): string =>
   terminal.lines().find((line) => line.includes(name)) ?? '';
 
 test('before, during and after a run, two dashboards show the same', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const group = await nightUser.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const first = watch(group);
   await first.shows('created', 'Not started yet', '001 api', '└ 002 web', 'waits for 001 api');
   expect({ isAlternate: first.isAlternate, isCooked: first.isCooked }).toEqual({ isAlternate: true, isCooked: false });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const api = await nightUser.begun(group, 'api');
   await first.shows('running', '● 1 running');
   const second = watch(group, { columns: 99, rows: 30 });
   await second.shows('● 1 running', '002 web');
@@ -58,7 +58,7 @@ test('before, during and after a run, two dashboards show the same', async () =>
   await api.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content } });
   await Promise.all([first.shows('make all'), second.shows('make all')]);
   await api.succeed(0.25);
-  await (await user.begun(group, 'web')).succeed(0.5);
+  await (await nightUser.begun(group, 'web')).succeed(0.5);
   expect((await run.finished).code).toBe(0);
   const late = watch(group);
   for (const terminal of [first, second, late]) {
@@ -73,16 +73,16 @@ test('before, during and after a run, two dashboards show the same', async () =>
 }, 60_000);
 
 test('keys pause, resume, message and retry a session', async () => {
-  const group = await user.group('auth', { api: [], web: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const group = await nightUser.group('auth', { api: [], web: [] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([nightUser.begun(group, 'api'), nightUser.begun(group, 'web')]);
   const terminal = watch(group, { columns: 120 });
   await terminal.shows('● 2 running');
   terminal.type('p');
   await obeyInterrupt(api, 0.01);
   await terminal.shows('‖ 1 paused');
   terminal.type('p');
-  const again = await user.begun(group, 'api');
+  const again = await nightUser.begun(group, 'api');
   await terminal.shows('● 2 running');
   terminal.type('s');
   await terminal.shows('message to 001 api:');
@@ -98,7 +98,7 @@ test('keys pause, resume, message and retry a session', async () => {
   await again.print(resultLine(0.01, { is_error: true, result: 'It went wrong.' }));
   await terminal.shows('✗ 1 failed');
   terminal.type('r');
-  const third = await user.begun(group, 'api');
+  const third = await nightUser.begun(group, 'api');
   await terminal.shows('● 2 running');
   terminal.type('Py');
   await terminal.shows('Pausing the group…');
@@ -107,7 +107,7 @@ test('keys pause, resume, message and retry a session', async () => {
   // Its runner ended with the pause: it resumes with a runner started by the dashboard.
   await run.finished;
   terminal.type('P');
-  const last = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const last = await Promise.all([nightUser.begun(group, 'api'), nightUser.begun(group, 'web')]);
   await terminal.shows('● 2 running', 'its own runner');
   for (const fake of last) await fake.succeed(0.01);
   await terminal.shows('completed', '✓ 2/2');
@@ -116,25 +116,25 @@ test('keys pause, resume, message and retry a session', async () => {
 }, 60_000);
 
 test('when a run has ended, the failed session is selected, and one key retries it', async () => {
-  const group = await user.group('auth', { api: [], web: [] });
-  const run = user.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
-  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const group = await nightUser.group('auth', { api: [], web: [] });
+  const run = nightUser.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
+  const [api, web] = await Promise.all([nightUser.begun(group, 'api'), nightUser.begun(group, 'web')]);
   const terminal = watch(group, { columns: 120 });
   await web.print(resultLine(0.01, { is_error: true, result: 'It went wrong.' }));
   await api.succeed(0.01);
   await run.finished;
   await terminal.shows('auth  failed', '›✗  002 web', 'r retry');
   terminal.type('r');
-  const again = await user.begun(group, 'web');
+  const again = await nightUser.begun(group, 'web');
   await terminal.shows('● 1 running', 'its own runner');
   await again.succeed(0.01);
   await terminal.shows('completed', '✓ 2/2');
 }, 60_000);
 
 test('one key pauses all marked sessions and resumes them', async () => {
-  const group = await user.group('auth', { api: [], web: [], docs: [] });
-  user.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
-  const [api, web, docs] = await Promise.all(['api', 'web', 'docs'].map((name) => user.begun(group, name)));
+  const group = await nightUser.group('auth', { api: [], web: [], docs: [] });
+  nightUser.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
+  const [api, web, docs] = await Promise.all(['api', 'web', 'docs'].map((name) => nightUser.begun(group, name)));
   const terminal = watch(group);
   await terminal.shows('● 3 running');
   terminal.type('  ');
@@ -143,16 +143,16 @@ test('one key pauses all marked sessions and resumes them', async () => {
   for (const fake of [api, web]) if (fake !== undefined) await obeyInterrupt(fake, 0.01);
   await terminal.shows('● 1 running', '‖ 2 paused', '2 sessions are being paused');
   terminal.type('p');
-  const again = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const again = await Promise.all([nightUser.begun(group, 'api'), nightUser.begun(group, 'web')]);
   await terminal.shows('● 3 running');
   for (const fake of [...again, docs]) await fake?.succeed(0.01);
   await terminal.shows('completed', '✓ 3/3');
 }, 60_000);
 
 test('when the runner dies, the dashboard reports it and follows the next one', async () => {
-  const group = await user.group('auth', { api: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
+  const group = await nightUser.group('auth', { api: [] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const api = await nightUser.begun(group, 'api');
   await sayCost(api, 0.2);
   const terminal = watch(group, { columns: 120 });
   await terminal.shows('● 1 running', '$0.20 spent');
@@ -166,7 +166,7 @@ test('when the runner dies, the dashboard reports it and follows the next one', 
   terminal.type('P');
   await terminal.shows('Resume it (y), or pause what still works (p)?');
   terminal.type('y');
-  await user.event(group, 'session_adopted');
+  await nightUser.event(group, 'session_adopted');
   await terminal.until((text) => !text.includes('runner gone') && text.includes('its own runner'));
   await api.succeed(0.1);
   await terminal.shows('completed', '1/1');
@@ -176,7 +176,7 @@ describe('the terminal is restored', () => {
   test.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)(
     'on %s, which still ends the program',
     async (signal) => {
-      const group = await user.group('auth', { api: [] });
+      const group = await nightUser.group('auth', { api: [] });
       const terminal = watch(group);
       await terminal.shows('001 api');
       terminal.kill(signal);
@@ -188,10 +188,10 @@ describe('the terminal is restored', () => {
   );
 
   test('when the group is deleted', async () => {
-    const group = await user.group('auth', { api: [] });
+    const group = await nightUser.group('auth', { api: [] });
     const terminal = watch(group);
     await terminal.shows('001 api');
-    rmSync(join(user.data, 'session-groups', group), { recursive: true });
+    rmSync(join(nightUser.data, 'session-groups', group), { recursive: true });
     expect(await terminal.exited).toBe(1);
     expectRestored(terminal);
     expect(terminal.text()).toContain('The group was deleted.');
@@ -208,7 +208,7 @@ describe('the terminal is restored', () => {
   }, 60_000);
 
   test('while Ctrl-Z has suspended it', async () => {
-    const group = await user.group('auth', { api: [] });
+    const group = await nightUser.group('auth', { api: [] });
     const watching = `'${launcher}' group watch ${group}`;
     // In both cases the cursor is not at a line start. The shell waits until its output was read.
     const [before, after] = ['printf "typed ahead"', 'printf "half a line"'];
@@ -238,7 +238,7 @@ describe('the terminal is restored', () => {
 });
 
 test('NO_COLOR removes colours, and a locale without Unicode its symbols', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const group = await nightUser.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const plain = watch(group, { env: { NO_COLOR: '1' } });
   const ascii = watch(group, { env: { LC_ALL: 'C' } });
   await Promise.all([plain.shows('└ 002 web'), ascii.shows('` 002 web')]);
@@ -248,13 +248,13 @@ test('NO_COLOR removes colours, and a locale without Unicode its symbols', async
 }, 60_000);
 
 test('without a suitable terminal there are plain lines, from before the run until its end', async () => {
-  const group = await user.group('auth', { api: [] });
+  const group = await nightUser.group('auth', { api: [] });
   const watchers = [{ TERM: 'dumb' }, { CI: 'true' }].map((env) => watch(group, { env }));
   for (const lines of watchers) await lines.shows('Waiting for the group to start');
   const log = open([launcher, 'session', 'logs', `${group}/api`, '--follow']);
   await log.shows('Waiting for session 001 api to start');
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const api = await nightUser.begun(group, 'api');
   await api.succeed(0.1, 'All is well.');
   expect((await run.finished).code).toBe(0);
   for (const lines of watchers) {
@@ -267,10 +267,10 @@ test('without a suitable terminal there are plain lines, from before the run unt
 }, 60_000);
 
 test('a terminal that cannot show a dashboard gets no query', async () => {
-  const group = await user.group('auth', { api: [] });
+  const group = await nightUser.group('auth', { api: [] });
   const dumb = open([launcher, 'group', 'watch', group, '--output', 'tui'], { env: { TERM: 'dumb' } });
   expect(await dumb.exited).toBe(2);
-  expect(await user.run('group', 'watch', group, '--output', 'tui')).toMatchObject({
+  expect(await nightUser.run('group', 'watch', group, '--output', 'tui')).toMatchObject({
     code: 2,
     stdout: '',
     stderr: expect.stringContaining('standard output is not a terminal'),

@@ -8,11 +8,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { patienceMs } from '../../support/claude/rig.ts';
+import { stepLimitMs } from '../../support/claude/rig.ts';
 import { User } from '../../support/cli/user.ts';
 import { pinnedClaude } from '../../support/cli.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 const bash = (command: string): Step => ({ tool: 'Bash', input: { command } });
 const risky = "sed -i 's/(a)/$(b)/e' a.txt";

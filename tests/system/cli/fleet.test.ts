@@ -15,7 +15,7 @@ import { createRealWorld } from '../../../src/system/real-world.ts';
 import { User } from '../../support/cli/user.ts';
 import { Repository } from '../../support/git/repository.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 import { noteTried } from '../../support/tried.ts';
 
 const world = createRealWorld();
@@ -93,7 +93,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   test('fleet init prints only the join line, and says when hosts must join again', async () => {
     const { code, stdout, stderr } = await init('--lease', '8');
     expect(code).toBe(0);
-    const ticket = unwrap(parseJoinLine(stdout));
+    const ticket = expectOk(parseJoinLine(stdout));
     expect(stdout.trim().split('\n')).toHaveLength(1);
     expect(ticket).toMatchObject({ redis: server.url, leaseMs: 8_000 });
     expect(statSync(fleetFile()).mode & 0o777).toBe(0o600);
@@ -110,7 +110,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     ['appendonly', 'no', 'yes', 'appendonly yes'],
     ['maxmemory-policy', 'allkeys-lru', 'noeviction', 'maxmemory-policy noeviction'],
   ])('a Redis with %s %s is refused with its fix', async (name, wrong, right, cure) => {
-    const redis = unwrap(
+    const redis = expectOk(
       await FleetRedis.open(world, { redis: server.url, sealingKey: Buffer.alloc(32).toString('base64') }),
     );
     try {
@@ -131,14 +131,14 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     let redis: FleetRedis;
 
     beforeEach(async () => {
-      const { sealingKey } = unwrap(parseJoinLine((await init('--lease', '8')).stdout));
-      redis = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey }));
+      const { sealingKey } = expectOk(parseJoinLine((await init('--lease', '8')).stdout));
+      redis = expectOk(await FleetRedis.open(world, { redis: server.url, sealingKey }));
       await redis.client.flushall();
     });
     afterEach(() => redis.close());
 
     async function says(name: string, more: Partial<HostEntry> = {}, silentMs = 0): Promise<void> {
-      const seenAt = unwrap(await redis.nowMs()) - silentMs;
+      const seenAt = expectOk(await redis.nowMs()) - silentMs;
       const abilities = { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.331' };
       const state = { since: seenAt - 60_000, seenAt, isGuarded: true, leaseMs: 8_000 };
       const has = {
@@ -149,7 +149,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
         freeDiskBytes: 50_000_000_000,
         login: 'team-a',
       };
-      unwrap(await registerHost(redis, { name, ...has, ...state, ...more }));
+      expectOk(await registerHost(redis, { name, ...has, ...state, ...more }));
     }
 
     test('are none at first', async () => {
@@ -263,11 +263,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
         const { stdout } = await user.run('group', 'plan', group, '--json');
         expect(JSON.parse(stdout)).toMatchObject({ warnings: [lack] });
         await says('tpu1', { labels: ['tpu'] });
-        unwrap(await drainHost(redis, 'tpu1'));
+        expectOk(await drainHost(redis, 'tpu1'));
         expect((await user.run('group', 'plan', group)).stdout).toContain(
           'tpu1 is drained. Resume it with: claude-code-agent host resume tpu1',
         );
-        unwrap(await resumeHost(redis, 'tpu1'));
+        expectOk(await resumeHost(redis, 'tpu1'));
         expect((await user.run('group', 'plan', group)).stdout).not.toContain('Would wait');
       });
     });

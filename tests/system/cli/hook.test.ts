@@ -6,9 +6,9 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { claudeBinary, openRig, patienceMs } from '../../support/claude/rig.ts';
+import { claudeBinary, openRig, stepLimitMs } from '../../support/claude/rig.ts';
 import { user, withUser } from '../../support/cli/user.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 
 let project: string;
 let settings: string;
@@ -46,7 +46,7 @@ describe('install and uninstall', () => {
     const hooks = Object.values(written().hooks).flatMap((groups) => groups.flatMap((group) => group.hooks));
     expect(hooks).toHaveLength(9);
     for (const { command, args, timeout } of hooks) {
-      expect(command).toBe(join(packageRoot, 'bin', 'claude-code-agent'));
+      expect(command).toBe(join(checkoutRoot, 'bin', 'claude-code-agent'));
       expect(args?.[0]).toBe('hook');
       expect(timeout).toBe(10);
     }
@@ -159,7 +159,7 @@ test('hook status: installed hooks, whether their program exists, and what disab
   expect(installed.stderr).toContain('They will not run: "disableAllHooks" is true');
   expect((await status()).hooks.filter((hook) => hook.installed)).toHaveLength(3);
   expect((await status()).hooks.some(({ trouble }) => trouble !== undefined)).toBe(false);
-  write(read().replaceAll(packageRoot, join(user.folder, 'moved')));
+  write(read().replaceAll(checkoutRoot, join(user.folder, 'moved')));
   const text = await user.run('hook', 'status', '--project', project);
   expect(text.stdout).toMatch(/handover +session-start +.*does not exist: install again/);
   expect(text.stderr).toContain('None of them runs');
@@ -195,7 +195,7 @@ describe.skipIf(claudeBinary === undefined)('the real claude', () => {
         await rig.close();
       }
     },
-    patienceMs,
+    stepLimitMs,
   );
 });
 

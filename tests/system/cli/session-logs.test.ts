@@ -8,7 +8,7 @@ import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { Ground, type SessionPlan, story } from '../../support/cli/bad-input/ground.ts';
-import { lives, user, withNight } from '../../support/cli/night.ts';
+import { lives, nightUser, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { until } from '../../support/cli.ts';
 import { obeyInterrupt } from '../../support/rig-ground.ts';
@@ -17,14 +17,14 @@ withNight();
 
 const said = (text: string) => ({ type: 'assistant', message: { id: text, content: [{ type: 'text', text }] } });
 const transcriptOf = (group: string, name: string) =>
-  join(user.data, 'session-groups', group, 'sessions', user.id(name), 'transcript.jsonl');
+  join(nightUser.data, 'session-groups', group, 'sessions', nightUser.id(name), 'transcript.jsonl');
 const withoutTimes = (text: string) => text.replace(/\d\d:\d\d:\d\d/g, 'TIME').replace(/, \d+s$/gm, ', TIME');
 
 /** A group whose session `api` completed after saying `hello`. */
 async function completed(): Promise<string> {
-  const group = await user.group('auth', { api: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
+  const group = await nightUser.group('auth', { api: [] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const api = await nightUser.begun(group, 'api');
   await api.print(said('hello'));
   await api.succeed(0.25, 'hello');
   await run.finished;
@@ -32,22 +32,22 @@ async function completed(): Promise<string> {
 }
 
 test('--follow continues over attempts and ends with the session', async () => {
-  const group = await user.group('auth', { api: ['--retries', '0'], web: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const [first, web] = [await user.begun(group, 'api'), await user.begun(group, 'web')];
-  const follow = user.start('session', 'logs', `${group}/api`, '--follow');
+  const group = await nightUser.group('auth', { api: ['--retries', '0'], web: [] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const [first, web] = [await nightUser.begun(group, 'api'), await nightUser.begun(group, 'web')];
+  const follow = nightUser.start('session', 'logs', `${group}/api`, '--follow');
   await first.print(said('before the pause'));
   // The session fails and is retried while the group continues.
   first.die('SIGKILL');
-  await user.event(group, 'session_failed');
+  await nightUser.event(group, 'session_failed');
   expect(await follow.finished).toMatchObject({ code: 0, stderr: '' });
-  const pause = user.start('group', 'pause', group);
+  const pause = nightUser.start('group', 'pause', group);
   await obeyInterrupt(web, 0.01);
   await pause.finished;
   await run.finished;
-  const resume = user.start('group', 'resume', group, '--output', 'quiet');
-  const [second, again] = [await user.begun(group, 'api'), await user.begun(group, 'web')];
-  const followed = user.start('session', 'logs', `${group}/api`, '--follow');
+  const resume = nightUser.start('group', 'resume', group, '--output', 'quiet');
+  const [second, again] = [await nightUser.begun(group, 'api'), await nightUser.begun(group, 'web')];
+  const followed = nightUser.start('session', 'logs', `${group}/api`, '--follow');
   await second.print(said('after it'));
   await second.succeed(0.25, 'after it');
   const shown = await followed.finished;
@@ -69,7 +69,7 @@ test('--follow continues over attempts and ends with the session', async () => {
     '== attempt 2 completed: $0.25, 1.0k in, 200 out, TIME',
     '',
   ]);
-  expect((await user.run('session', 'logs', `${group}/api`)).stdout).toBe(shown.stdout);
+  expect((await nightUser.run('session', 'logs', `${group}/api`)).stdout).toBe(shown.stdout);
 }, 60_000);
 
 /** A stored group as if this process ran it; its session `api` is running. */
@@ -127,10 +127,13 @@ test('--raw is byte for byte, with --grep the matching lines', async () => {
   // Invalid UTF-8 and a partial line at the end.
   appendFileSync(path, Buffer.from([0x7b, 0xff, 0xfe, 0x0a]));
   appendFileSync(path, '{"type":"hal');
-  const child = Bun.spawn([launcher, 'session', 'logs', `${group}/api`, '--raw'], { env: user.env, stdout: 'pipe' });
+  const child = Bun.spawn([launcher, 'session', 'logs', `${group}/api`, '--raw'], {
+    env: nightUser.env,
+    stdout: 'pipe',
+  });
   expect(Buffer.from(await new Response(child.stdout).arrayBuffer())).toEqual(readFileSync(path));
   const grep = Bun.spawn([launcher, 'session', 'logs', `${group}/api`, '--raw', '--grep', '^\\{\\W+$|hal$'], {
-    env: user.env,
+    env: nightUser.env,
     stdout: 'pipe',
   });
   const expected = Buffer.concat([Buffer.from([0x7b, 0xff, 0xfe, 0x0a]), Buffer.from('{"type":"hal')]);
@@ -144,8 +147,8 @@ test('readable and JSON forms have the same content, and partial or hostile line
     transcriptOf(group, 'api'),
     `${JSON.stringify(said(`evil ${evil}`))}\n${evil} no json\n{"half":"${evil}`,
   );
-  const text = await user.ok('session', 'logs', `${group}/api`);
-  const json = await user.run('session', 'logs', `${group}/api`, '--json');
+  const text = await nightUser.ok('session', 'logs', `${group}/api`);
+  const json = await nightUser.run('session', 'logs', `${group}/api`, '--json');
   for (const shown of [text, json.stdout]) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what is looked for.
     expect(shown).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
@@ -153,7 +156,7 @@ test('readable and JSON forms have the same content, and partial or hostile line
   expect(text).toContain('! unreadable line: no json');
   expect(text).toContain('! the last line was cut off: {"half":"');
   const { entries, sessionId } = JSON.parse(json.stdout) as { entries: { kind: string }[]; sessionId: string };
-  expect(sessionId).toBe(user.id('api'));
+  expect(sessionId).toBe(nightUser.id('api'));
   expect(entries.map(({ kind }) => kind)).toEqual([
     'attempt-began',
     'claude',
@@ -164,7 +167,7 @@ test('readable and JSON forms have the same content, and partial or hostile line
     'unreadable',
     'attempt-ended',
   ]);
-  const some = await user.json<{ entries: object[] }>('session', 'logs', `${group}/api`, '--grep', 'hello');
+  const some = await nightUser.json<{ entries: object[] }>('session', 'logs', `${group}/api`, '--grep', 'hello');
   expect(some.entries).toEqual([{ kind: 'said', depth: 0, text: 'hello' }]);
-  expect(await user.ok('session', 'logs', `${group}/api`, '--grep', '^hel+o$')).toBe('hello');
+  expect(await nightUser.ok('session', 'logs', `${group}/api`, '--grep', '^hel+o$')).toBe('hello');
 }, 60_000);

@@ -5,37 +5,37 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { git, Repository, writeTree } from '../../support/git/repository.ts';
 
 withNight();
 
 test("commit and merge leave out changes made by set-up alone, and include the session's changes to them", async () => {
-  const project = user.project('web');
+  const project = nightUser.project('web');
   new Repository(project).commit({ 'lock.json': 'old\n', 'gone.txt': 'gone\n', 'src/a.ts': 'a\n' });
   const setup = 'echo new > lock.json; echo made > made.json; rm gone.txt';
   const own = ['--project', project, '--isolate', 'worktree', '--setup', setup];
   const accept = ['--accept', 'grep -q new lock.json && test -e made.json'];
   const sessions = { a: [...own, ...accept], b: own, idle: [...own, '--expect-changes'] };
-  const group = await user.group('auth', sessions, '--no-warm-cache');
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const [a, b, idle] = await Promise.all(['a', 'b', 'idle'].map((name) => user.begun(group, name)));
+  const group = await nightUser.group('auth', sessions, '--no-warm-cache');
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const [a, b, idle] = await Promise.all(['a', 'b', 'idle'].map((name) => nightUser.begun(group, name)));
   if (!a || !b || !idle) throw new Error('all sessions have a worker');
   writeTree(a.hello.cwd, { 'src/a.ts': 'changed\n' });
-  expect(await user.ok('session', 'diff', 'auth/a', '--stat')).toMatch(/^src\/a\.ts.*\n 1 file changed/);
+  expect(await nightUser.ok('session', 'diff', 'auth/a', '--stat')).toMatch(/^src\/a\.ts.*\n 1 file changed/);
   writeTree(b.hello.cwd, { 'made.json': 'made\nmore\n' });
   git(b.hello.cwd, 'add', '--all');
   await Promise.all([a, b, idle].map((fake) => fake.succeed()));
   expect(await run.finished).toMatchObject({ code: 0 });
   const changed = async (name: string) => {
-    const { base, commit } = await user.json<{ base: string; commit: string }>('session', 'diff', `auth/${name}`);
+    const { base, commit } = await nightUser.json<{ base: string; commit: string }>('session', 'diff', `auth/${name}`);
     return git(project, 'diff', '--name-only', base, commit);
   };
   expect([await changed('a'), await changed('b'), await changed('idle')]).toEqual(['src/a.ts', 'made.json', '']);
-  const shown = await user.json<{ warnings: { code: string }[] }>('session', 'show', 'auth/a');
+  const shown = await nightUser.json<{ warnings: { code: string }[] }>('session', 'show', 'auth/a');
   expect(shown.warnings).toEqual([]);
-  expect(await user.ok('session', 'show', 'auth/idle')).toContain('no file is different');
-  const merged = await user.run('group', 'merge', group);
+  expect(await nightUser.ok('session', 'show', 'auth/idle')).toContain('no file is different');
+  const merged = await nightUser.run('group', 'merge', group);
   expect({ code: merged.code, said: `${merged.stdout}${merged.stderr}` }).toEqual({
     code: 0,
     said: expect.not.stringMatching(/Kept|uncommitted|Left out/),

@@ -8,14 +8,14 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { Machine, pinnedClaude } from '../../support/cli.ts';
+import { pinnedClaude, TestHome } from '../../support/cli.ts';
 import { git } from '../../support/git/repository.ts';
 
 setDefaultTimeout(120_000);
 
 const programs = join(import.meta.dir, '../../../node_modules/.bin');
 let api: ScriptedApi | null = null;
-let user: Machine | null = null;
+let user: TestHome | null = null;
 afterEach(async () => {
   await api?.stop();
   user?.remove();
@@ -98,7 +98,7 @@ test('a library, its sibling app and a service are changed together in worktrees
   const script = Object.fromEntries(Object.entries(scripts).map(([name, steps]) => [name, { steps }]));
   const served = startScriptedApi({ script: { version: 1, sessions: script }, nameOf: (id) => names.get(id) });
   api = served;
-  const machine = new Machine({
+  const machine = new TestHome({
     ANTHROPIC_BASE_URL: served.url,
     ANTHROPIC_API_KEY: 'test-key',
     CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
@@ -159,7 +159,7 @@ test('a library, its sibling app and a service are changed together in worktrees
   expect(readdirSync(join(machine.data, 'w'))).toEqual([]);
 });
 
-async function worktreesOf(machine: Machine, group: string): Promise<Map<string, string>> {
+async function worktreesOf(machine: TestHome, group: string): Promise<Map<string, string>> {
   const paths = new Map<string, string>();
   for (const name of Object.keys(sessions)) {
     const shown = await machine.json<{ workspace: { path: string } }>('session', 'show', `${group}/${name}`);

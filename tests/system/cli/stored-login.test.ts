@@ -8,12 +8,12 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { Machine, pinnedClaude, until } from '../../support/cli.ts';
+import { pinnedClaude, TestHome, until } from '../../support/cli.ts';
 import { patienceMs } from '../../support/mailbox.ts';
 
 const names = ['lib', 'web', 'docs'] as const;
 
-let machine: Machine;
+let machine: TestHome;
 let api: ScriptedApi;
 let group = '';
 
@@ -31,7 +31,7 @@ const steps: Step[] = [
 beforeAll(async () => {
   const byId = new Map<string, string>();
   api = startScriptedApi({ script: { version: 1, sessions: { '*': { steps } } }, nameOf: (id) => byId.get(id) });
-  machine = new Machine({ ANTHROPIC_BASE_URL: api.url, CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
+  machine = new TestHome({ ANTHROPIC_BASE_URL: api.url, CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
   const tokens = { accessToken: 'made-up-access', refreshToken: 'made-up-refresh', expiresAt: Date.now() + 86_400_000 };
   mkdirSync(join(machine.home, '.claude'));
   const login = { claudeAiOauth: { ...tokens, scopes: ['user:inference', 'user:profile'], subscriptionType: 'max' } };

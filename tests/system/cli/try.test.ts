@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { launcher, User } from '../../support/cli/user.ts';
-import { packageRoot, pinnedClaude, until } from '../../support/cli.ts';
+import { checkoutRoot, pinnedClaude, until } from '../../support/cli.ts';
 import { TestTerminal } from '../../support/terminal.ts';
 
 const timeoutMs = 120_000;
@@ -96,7 +96,7 @@ test(
   'npm run demo does the same on a terminal',
   async () => {
     user.env.PATH = `${user.env.PATH}:${dirname(process.execPath)}`;
-    const terminal = open('sh', join(packageRoot, 'examples', 'demo.sh'));
+    const terminal = open('sh', join(checkoutRoot, 'examples', 'demo.sh'));
     await terminal.shows('Cross-Project', 'running');
     terminal.type('q');
     expect(await terminal.exited).toBe(0);

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sessionUuid } from '../../../src/core/id.ts';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { rig } from '../../support/rig-ground.ts';
 
 withNight();
@@ -30,16 +30,23 @@ interface Inbox {
 
 test('a correction after the first wave reaches all 80 repositories, and a killed runner changes nothing', async () => {
   for (let number = 1; number <= 80; number += 1) {
-    mkdirSync(join(user.folder, 'repos', `r${String(number).padStart(2, '0')}`), { recursive: true });
+    mkdirSync(join(nightUser.folder, 'repos', `r${String(number).padStart(2, '0')}`), { recursive: true });
   }
-  writeFileSync(join(user.folder, 'flow.yaml'), flow);
-  const created = await user.runWith({ cwd: user.folder }, 'group', 'create', 'rename', '--from', 'flow.yaml');
+  writeFileSync(join(nightUser.folder, 'flow.yaml'), flow);
+  const created = await nightUser.runWith(
+    { cwd: nightUser.folder },
+    'group',
+    'create',
+    'rename',
+    '--from',
+    'flow.yaml',
+  );
   expect(created.stderr).toBe('');
   const group = created.stdout.trim();
-  const plan = await user.ok('group', 'plan', group);
+  const plan = await nightUser.ok('group', 'plan', group);
   for (const line of ['wave 1: 3 sessions, no estimate', 'wave 2: 16 sessions', 'wave 3: 61 sessions'])
     expect(plan).toContain(line);
-  const ids = user.events(group).flatMap((event) => (event.type === 'session_added' ? event.sessionId : []));
+  const ids = nightUser.events(group).flatMap((event) => (event.type === 'session_added' ? event.sessionId : []));
   const prompts = new Map<string, string[]>(ids.map((id) => [id, []]));
   for (const id of ids) {
     rig.answerEach(sessionUuid(id), async (fake) => {
@@ -49,35 +56,36 @@ test('a correction after the first wave reaches all 80 repositories, and a kille
     });
   }
   const told = () => [...prompts.values()].filter((all) => all.length > 0).length;
-  const run = (...args: string[]) => user.start('group', ...args, group, '--output', 'quiet');
+  const run = (...args: string[]) => nightUser.start('group', ...args, group, '--output', 'quiet');
 
   expect((await run('run').finished).code).toBe(3);
   expect(told()).toBe(3);
-  const { items } = await user.json<Inbox>('inbox');
+  const { items } = await nightUser.json<Inbox>('inbox');
   const [item] = items;
   expect(items).toMatchObject([{ kind: 'wave', group, session: null }]);
   expect(item?.text).toBe(
     'Wave 1 of 3: 3 of 3 sessions accepted, $0.30 spent. The rule does not let the next wave start: there was no ' +
       'estimate of its cost when the run began. At this price the other 77 cost $7.70.',
   );
-  expect(await user.ok('why', group)).toContain('waits-for-wave');
+  expect(await nightUser.ok('why', group)).toContain('waits-for-wave');
   // A run without an answer starts nothing.
   expect((await run('resume').finished).code).toBe(3);
   expect(told()).toBe(3);
   const answer = ['answer', item?.id ?? '', 'continue', '--note', note];
-  expect(await user.run('answer', item?.id ?? '', 'yes')).toMatchObject({ code: 2 });
-  await user.ok(...answer);
-  expect(await user.run(...answer)).toMatchObject({ code: 2 });
-  for (const id of ids.slice(0, 3)) await user.ok('session', 'retry', `${group}/${id.slice(0, 3)}`, '--prompt', note);
+  expect(await nightUser.run('answer', item?.id ?? '', 'yes')).toMatchObject({ code: 2 });
+  await nightUser.ok(...answer);
+  expect(await nightUser.run(...answer)).toMatchObject({ code: 2 });
+  for (const id of ids.slice(0, 3))
+    await nightUser.ok('session', 'retry', `${group}/${id.slice(0, 3)}`, '--prompt', note);
 
   // The runner dies as soon as the second wave is decided on, by the rule this time.
   const killed = run('resume');
-  await user.event(group, 'wave_finished', (event) => 'wave' in event && event.wave === 2);
+  await nightUser.event(group, 'wave_finished', (event) => 'wave' in event && event.wave === 2);
   killed.kill('SIGKILL');
   await killed.finished;
   expect((await run('resume').finished).code).toBe(0);
 
-  const decisions = user.events(group).filter((event) => event.type === 'wave_decided');
+  const decisions = nightUser.events(group).filter((event) => event.type === 'wave_decided');
   expect(decisions.map(({ wave, by, decision }) => `${wave} ${by} ${decision}`)).toEqual([
     '1 user continue',
     '2 rule continue',
@@ -87,26 +95,37 @@ test('a correction after the first wave reaches all 80 repositories, and a kille
 }, 120_000);
 
 test('stop ends the run with the rest pending, and the next run asks again', async () => {
-  for (const name of ['a', 'b', 'c']) mkdirSync(join(user.folder, 'repos', name), { recursive: true });
+  for (const name of ['a', 'b', 'c']) mkdirSync(join(nightUser.folder, 'repos', name), { recursive: true });
   writeFileSync(
-    join(user.folder, 'flow.yaml'),
+    join(nightUser.folder, 'flow.yaml'),
     flow.replace('3, 20%, rest', '1, rest').replace(/ {2}continueIf.*\n/, ''),
   );
-  const created = await user.runWith({ cwd: user.folder }, 'group', 'create', 'rename', '--from', 'flow.yaml');
+  const created = await nightUser.runWith(
+    { cwd: nightUser.folder },
+    'group',
+    'create',
+    'rename',
+    '--from',
+    'flow.yaml',
+  );
   const group = created.stdout.trim();
-  const [first = ''] = user.events(group).flatMap((event) => (event.type === 'session_added' ? event.sessionId : []));
+  const [first = ''] = nightUser
+    .events(group)
+    .flatMap((event) => (event.type === 'session_added' ? event.sessionId : []));
   rig.answerEach(sessionUuid(first), async (fake) => {
     await fake.prompt();
     await fake.init();
     await fake.succeed(0.1);
   });
-  expect((await user.start('group', 'run', group, '--output', 'quiet').finished).code).toBe(3);
-  const before = (await user.json<Inbox>('inbox')).items;
-  await user.ok('answer', before[0]?.id ?? '', 'stop');
-  expect((await user.json<Inbox>('inbox')).items).toEqual([]);
-  expect(await user.ok('group', 'show', group)).toContain('Stopped after wave 1 of 2: 2 sessions were not started.');
-  expect((await user.start('group', 'resume', group, '--output', 'quiet').finished).code).toBe(3);
-  const after = (await user.json<Inbox>('inbox')).items;
+  expect((await nightUser.start('group', 'run', group, '--output', 'quiet').finished).code).toBe(3);
+  const before = (await nightUser.json<Inbox>('inbox')).items;
+  await nightUser.ok('answer', before[0]?.id ?? '', 'stop');
+  expect((await nightUser.json<Inbox>('inbox')).items).toEqual([]);
+  expect(await nightUser.ok('group', 'show', group)).toContain(
+    'Stopped after wave 1 of 2: 2 sessions were not started.',
+  );
+  expect((await nightUser.start('group', 'resume', group, '--output', 'quiet').finished).code).toBe(3);
+  const after = (await nightUser.json<Inbox>('inbox')).items;
   expect(after).toMatchObject([{ kind: 'wave' }]);
   expect(after[0]?.id).not.toBe(before[0]?.id);
 }, 60_000);

@@ -14,7 +14,7 @@ import { answerAll, finishAtOnce, identify } from '../../support/crash-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { isLongRun } from '../../support/long.ts';
 import { make, rig, withRig } from '../../support/rig-ground.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 
 withRig((one) => one.remove());
 let group: GroupFixture;
@@ -81,12 +81,12 @@ const isTried = (whole: Buffer, size: number): boolean =>
 
 /** The state of the group after `seq` events, as the next run sees it. */
 function expectStartable(world: World, seq: number): void {
-  const writer = unwrap(openGroupWriter(world, group.root, group.groupId, 'next'));
+  const writer = expectOk(openGroupWriter(world, group.root, group.groupId, 'next'));
   try {
     const { state } = writer;
     expect(state.lastSeq).toBe(seq);
     const run = { id: 'next', runner: world.machine.self };
-    const events = unwrap(
+    const events = expectOk(
       startEvents(state, { run, overrides: {}, retryFailed: false, lives: world.processes.isAlive }),
     );
     if (state.status === 'completed') {

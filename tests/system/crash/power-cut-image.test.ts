@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
-import { launcher, Machine, pinnedClaude } from '../../support/cli.ts';
+import { launcher, pinnedClaude, TestHome } from '../../support/cli.ts';
 import { canMountImages, type DiskContents, DiskImage } from '../../support/disk-image.ts';
 import { draw, testSeed } from '../../support/draw.ts';
 
@@ -47,7 +47,7 @@ interface Cut {
 }
 
 let disk: DiskImage;
-let machine: Machine;
+let machine: TestHome;
 let api: ScriptedApi;
 let byClaudeId: Map<string, string>;
 let boots = 0;
@@ -56,7 +56,7 @@ beforeEach(() => {
   disk = new DiskImage();
   byClaudeId = new Map();
   api = startScriptedApi({ script, nameOf: (id) => byClaudeId.get(id) });
-  machine = new Machine({
+  machine = new TestHome({
     ANTHROPIC_BASE_URL: api.url,
     ANTHROPIC_API_KEY: 'test-key',
     CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),

@@ -10,7 +10,7 @@ import type { RehearsalScript } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
-import { Machine, pinnedClaude, until } from '../../support/cli.ts';
+import { pinnedClaude, TestHome, until } from '../../support/cli.ts';
 
 /** A tool that leaves a trace, then runs until the test ends it. */
 const heldTool = (trace: string) => ({
@@ -28,14 +28,14 @@ const script: RehearsalScript = {
   },
 };
 
-let machine: Machine;
+let machine: TestHome;
 let api: ScriptedApi;
 let names: Map<string, string>;
 
 beforeEach(() => {
   names = new Map();
   api = startScriptedApi({ script, nameOf: (id) => names.get(id) });
-  machine = new Machine({
+  machine = new TestHome({
     ANTHROPIC_BASE_URL: api.url,
     ANTHROPIC_API_KEY: 'test-key',
     CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),

@@ -4,7 +4,7 @@
  * them.
  */
 import { expect, test } from 'bun:test';
-import type { Started } from '../../support/cli.ts';
+import type { StartedCommand } from '../../support/cli.ts';
 import { expectSettled, expectWorkedOnce, finish, finishAtOnce, identify, Runners } from '../../support/crash-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import type { ProgramResult } from '../../support/in-process.ts';
@@ -14,7 +14,9 @@ withRig((one) => one.remove());
 let group: GroupFixture;
 
 /** Resolves when all but one have ended, with the ended ones and the remaining one. */
-async function allButOne(runs: readonly Started[]): Promise<{ losers: ProgramResult[]; winner: Started }> {
+async function allButOne(
+  runs: readonly StartedCommand[],
+): Promise<{ losers: ProgramResult[]; winner: StartedCommand }> {
   const losers: ProgramResult[] = [];
   const running = new Set(runs);
   await new Promise<void>((resolve) => {
@@ -26,10 +28,10 @@ async function allButOne(runs: readonly Started[]): Promise<{ losers: ProgramRes
       });
     }
   });
-  return { losers: [...losers], winner: [...running][0] as Started };
+  return { losers: [...losers], winner: [...running][0] as StartedCommand };
 }
 
-function expectRefused(losers: readonly ProgramResult[], winner: Started): void {
+function expectRefused(losers: readonly ProgramResult[], winner: StartedCommand): void {
   const sentence = `claude-code-agent: The group ${group.groupId} is in use by process ${winner.pid} on `;
   for (const { code, stdout, stderr } of losers) {
     expect({ code, stdout, said: stderr.slice(0, sentence.length) }).toEqual({ code: 4, stdout: '', said: sentence });

@@ -10,11 +10,11 @@ import { parse } from 'yaml';
 import { unitText } from '../../../src/app/fleet/agent-service.ts';
 import { parseJoinLine } from '../../../src/fleet/join-line.ts';
 import { User } from '../../support/cli/user.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { freePort, hasRedis, startRedisWith } from '../../support/redis-server.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 
-const read = (name: string) => readFileSync(join(packageRoot, 'docs', name), 'utf8');
+const read = (name: string) => readFileSync(join(checkoutRoot, 'docs', name), 'utf8');
 test('the unit is what host join writes', () => {
   const place = { env: { PATH: '/usr/local/bin:/usr/bin:/bin' }, packageRoot: '/usr/local' };
   const shown = read('fleet/claude-code-agent-host.service').replace(/^(?:#.*\n)+/, '');
@@ -85,7 +85,7 @@ test.skipIf(!hasRedis || Bun.which('openssl') === null)(
       const options = ['--redis', at('PASSWORD'), '--ca', crt];
       const { code, stdout, stderr } = await user.run('fleet', 'init', ...options);
       expect([code, stderr.includes('ACL SETUSER')]).toEqual([0, false]);
-      expect(unwrap(parseJoinLine(stdout))).toMatchObject({ redis: at('PASSWORD'), ca: readFileSync(crt, 'utf8') });
+      expect(expectOk(parseJoinLine(stdout))).toMatchObject({ redis: at('PASSWORD'), ca: readFileSync(crt, 'utf8') });
       expect(await user.json('host', 'list')).toEqual({ hosts: [] });
       const wrong = await user.run('fleet', 'init', '--redis', at('wrong'), '--ca', crt);
       expect([wrong.code, wrong.stderr.includes('refuses the user or the password')]).toEqual([2, true]);

@@ -6,11 +6,11 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServerWebSocket } from 'bun';
-import { user, withNight } from '../../support/cli/night.ts';
-import { launcher, packageRoot } from '../../support/cli.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
+import { checkoutRoot, launcher } from '../../support/cli.ts';
 import { Mailbox } from '../../support/mailbox.ts';
 
-const example = join(packageRoot, 'examples', 'slack-inbox', 'slack.ts');
+const example = join(checkoutRoot, 'examples', 'slack-inbox', 'slack.ts');
 
 interface Reply {
   readonly text: string;
@@ -78,7 +78,7 @@ class SlackStandIn {
     const isTyped = 'text' in what;
     const payload = isTyped
       ? { command: '/cca', text: what.text, user_id: person, response_url }
-      : { type: 'block_actions', user: { id: person }, actions: [{ value: what.press }], response_url };
+      : { type: 'block_actions', nightUser: { id: person }, actions: [{ value: what.press }], response_url };
     const type = isTyped ? 'slash_commands' : 'interactive';
     const envelope = { type, envelope_id: `envelope-${this.#count}`, accepts_response_payload: isTyped, payload };
     this.#socket?.send(JSON.stringify(envelope));
@@ -114,23 +114,27 @@ const textOf = ({ text, blocks = [] }: Reply) => [text, ...blocks.map((block) =>
 const buttonsOf = ({ blocks = [] }: Reply) => blocks.flatMap(({ elements = [] }) => elements);
 
 test('questions are counted in the channel, and chosen users list and answer them', async () => {
-  Object.assign(user.env, {
+  Object.assign(nightUser.env, {
     ...{ SLACK_API: slack.api, SLACK_CHANNEL: 'C1', SLACK_USERS: 'U1,U2', CCA: launcher },
     ...{ SLACK_BOT_TOKEN: 'xoxb-test', SLACK_APP_TOKEN: 'xapp-test' },
   });
-  const settings = join(user.home, '.config', 'claude-code-agent');
+  const settings = join(nightUser.home, '.config', 'claude-code-agent');
   mkdirSync(settings, { recursive: true });
   const program = `'${process.execPath}' '${example}'`;
   writeFileSync(join(settings, 'config.yaml'), `onEvent: |\n  ${program} notify\n`);
-  listener = Bun.spawn([process.execPath, example, 'listen'], { env: user.env, stdin: 'ignore', stdout: 'inherit' });
+  listener = Bun.spawn([process.execPath, example, 'listen'], {
+    env: nightUser.env,
+    stdin: 'ignore',
+    stdout: 'inherit',
+  });
   await slack.connected();
 
-  const group = await user.group('ship', { api: [], web: [] }, '--ask', 'wait', '--concurrent', '2');
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.asks(group, 'api', 'npm publish');
+  const group = await nightUser.group('ship', { api: [], web: [] }, '--ask', 'wait', '--concurrent', '2');
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const api = await nightUser.asks(group, 'api', 'npm publish');
   const first = await slack.posted.next(() => 'the first message');
   expect(first).toMatchObject({ channel: 'C1', text: `${group}: 1 question waits` });
-  const web = await user.asks(group, 'web', 'deploy <!channel>');
+  const web = await nightUser.asks(group, 'web', 'deploy <!channel>');
   const second = await slack.posted.next(() => 'the second message');
   expect(second.text).toBe(`${group}: 2 questions wait`);
   expect(JSON.stringify([first, second])).not.toMatch(/publish|deploy/);

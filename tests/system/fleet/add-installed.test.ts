@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { User } from '../../support/cli/user.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { hasRedis, startRedis } from '../../support/redis-server.ts';
 import { hasSshd, startSshd } from '../../support/ssh-server.ts';
 import { noteTried } from '../../support/tried.ts';
@@ -37,7 +37,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'cca add '));
     const release = ['sh', 'scripts/bun.sh', 'scripts/release.ts', join(folder, 'release')];
-    run([...release, `${process.platform}-${process.arch}`], packageRoot);
+    run([...release, `${process.platform}-${process.arch}`], checkoutRoot);
     const [file, packed] = readdirSync(join(folder, 'release')).filter((name) => name.startsWith('claude-code-agent'));
     symlinkSync(join(folder, 'release', file ?? ''), join(folder, 'cca'));
     const install = ['npm', 'install', '-g', '--prefix', join(folder, 'npm'), '--offline', '--omit=optional'];

@@ -8,7 +8,7 @@ import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
 import type { Parcel } from '../../../src/fleet/wire.ts';
 import { FleetRig } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
-import { until, unwrap } from '../../support/system/rig.ts';
+import { eventually, expectOk } from '../../support/system/rig.ts';
 
 const speaks = `echo '{"type":"assistant"}'`;
 const echo = 'while read -r line; do [ "$line" = end ] && exit 3; echo "heard $line"; done';
@@ -36,7 +36,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       files,
     });
     const started = await rig.hear(attemptId, 'started');
-    await until(() => rig.living(attemptId).includes(started.process.pid));
+    await eventually(() => rig.living(attemptId).includes(started.process.pid));
     await rig.say(token, { do: 'write', id: 'first', lines: 'one\ntwo' });
     // A repeated order, from any sender, has no effect.
     await rig.say(token, { do: 'write', id: 'first', lines: 'one\ntwo' });
@@ -50,9 +50,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.gitIn(worktree, 'rev-parse', 'HEAD')).toBe(rig.git('rev-parse', 'HEAD'));
     expect(rig.gitIn(worktree, 'branch', '--show-current')).toBe('cca/group/001-one');
     await rig.say(token, { do: 'release' });
-    await until(() => rig.slotFolders().length === 0);
+    await eventually(() => rig.slotFolders().length === 0);
     const lease = { host: 'one', token };
-    while (unwrap(await rig.leases.look([lease]))[0] !== null) await Bun.sleep(5);
+    while (expectOk(await rig.leases.look([lease]))[0] !== null) await Bun.sleep(5);
   });
 
   test('results return as files and commits, including uncommitted changes', async () => {
@@ -111,7 +111,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     // A word-for-word repetition is not a second order.
     await rig.sendSigned({ kind: 'slot', token, groupId: order.groupId, command: { do: 'order', order } });
     await rig.say(await rig.takeSlot(), { do: 'order', order });
-    await until(() => rig.told().split('was done before').length === 2);
+    await eventually(() => rig.told().split('was done before').length === 2);
     await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     await rig.hear(attemptId, 'ended');
     expect(readFileSync(starts, 'utf8').trim().split('\n')).toHaveLength(1);
@@ -122,11 +122,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const order = await rig.makeOrder({ script: 'touch ../../started' });
     const message = { kind: 'slot', token, groupId: order.groupId, command: { do: 'order', order } };
     await rig.sendSigned(message, new Signer(newFleetKeys().signingKey));
-    await until(() => rig.told().includes('no runner that this host accepts has signed it'));
+    await eventually(() => rig.told().includes('no runner that this host accepts has signed it'));
     await rig.redis.client.xadd('cca:h:one', '*', 'm', JSON.stringify(message));
-    await until(() => rig.told().includes('it is not sealed with the key of the fleet'));
+    await eventually(() => rig.told().includes('it is not sealed with the key of the fleet'));
     await rig.sendSigned({ ...message, command: { do: 'dance' } });
-    await until(() => rig.told().includes('this version does not understand it'));
+    await eventually(() => rig.told().includes('this version does not understand it'));
     await rig.sendSigned({ ...message, token: 'one:1:stolen' });
     expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'other-host' } });
     expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
@@ -170,9 +170,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.say(token, { do: 'run', id: 'a', command: 'cat kept.txt; exit 7', timeoutMs: 20_000 });
     expect(await rig.hear(attemptId, 'ran')).toMatchObject({ id: 'a', exitCode: 7, timedOut: false, output: 'kept' });
     await rig.say(token, { do: 'run', id: 'b', command: 'sleep 1000', timeoutMs: 900_000 });
-    await until(() => rig.living(attemptId).length > 0);
+    await eventually(() => rig.living(attemptId).length > 0);
     await rig.say(token, { do: 'stopRun', id: 'b' });
-    const stopped = await until(() => rig.news(attemptId).find((news) => news.say === 'ran' && news.id === 'b'));
+    const stopped = await eventually(() => rig.news(attemptId).find((news) => news.say === 'ran' && news.id === 'b'));
     expect(stopped).toMatchObject({ exitCode: null, timedOut: false });
   });
 
@@ -180,7 +180,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const { token, attemptId } = await rig.start({ script: `trap '' TERM; ${speaks}; echo "pid $$"; ${echo}` });
     const pid = await rig.pidOf(attemptId, 'pid');
     await rig.say(token, { do: 'release' });
-    await until(() => rig.slotFolders().length === 0);
+    await eventually(() => rig.slotFolders().length === 0);
     expect(rig.living(attemptId)).not.toContain(pid);
   });
 
@@ -190,9 +190,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       script: `cat ../prompt.md; echo a secret file >new; ${echo}`,
       files,
     });
-    await until(() => rig.printed(attemptId).includes('a secret prompt'));
+    await eventually(() => rig.printed(attemptId).includes('a secret prompt'));
     await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'a secret word' });
-    await until(() => rig.printed(attemptId).includes('a secret word'));
+    await eventually(() => rig.printed(attemptId).includes('a secret word'));
     await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     await rig.hear(attemptId, 'ended');
     const written = readdirSync(join(rig.server.folder, 'appendonlydir'))
@@ -210,7 +210,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       renameSync(join(rig.root, 'claude.json.new'), join(rig.root, 'claude.json'));
     };
     const listed = async (isMeant: (host: RegisteredHost) => boolean): Promise<void> => {
-      while (!unwrap(await listHosts(rig.redis)).some(isMeant)) await Bun.sleep(20);
+      while (!expectOk(await listHosts(rig.redis)).some(isMeant)) await Bun.sleep(20);
     };
     await listed((host) => host.abilities.claudeVersion === '2.1.331');
     says({ refusal: 'Money would be endangered.' });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { canMakeHosts } from '../../support/fleet/namespaced-host.ts';
 import { expectJobDone, faults } from '../../support/fleet-faults-checks.ts';
 import { isLongRun, sampled } from '../../support/long.ts';
@@ -24,7 +24,7 @@ describe.skipIf(!isPossible)('with redis-server, sshd and namespaces', () => {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'cca faults '));
     const release = ['sh', 'scripts/bun.sh', 'scripts/release.ts', join(folder, 'release')];
-    run([...release, `${process.platform}-${process.arch}`], packageRoot);
+    run([...release, `${process.platform}-${process.arch}`], checkoutRoot);
     const packed = readdirSync(join(folder, 'release')).find((name) => name.endsWith('.tgz')) ?? '';
     const install = ['npm', 'install', '-g', '--prefix', join(folder, 'npm'), '--offline', '--omit=optional'];
     run([...install, join(folder, 'release', packed)], folder);

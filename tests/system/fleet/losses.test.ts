@@ -6,7 +6,7 @@ import { isOver, readLeases, uptimeMs, writeLeases } from '../../../src/fleet/ag
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { FleetRig, fleetWorld, isAlive } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
-import { until } from '../../support/system/rig.ts';
+import { eventually } from '../../support/system/rig.ts';
 
 const speaks = `echo '{"type":"assistant"}'`;
 const echo = 'while read -r line; do [ "$line" = end ] && exit 3; echo "heard $line"; done';
@@ -43,7 +43,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       await rig.killAgent();
       await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: word });
       rig.startAgent();
-      await until(() => rig.printed(attemptId).includes(`heard ${word}\n`));
+      await eventually(() => rig.printed(attemptId).includes(`heard ${word}\n`));
     }
     expect(isAlive(pid)).toBe(true);
     await rig.killAgent();
@@ -53,7 +53,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\nheard one\nheard two\n`);
     expect(starts()).toHaveLength(1);
     await rig.say(token, { do: 'release' });
-    await until(() => rig.slotFolders().length === 0);
+    await eventually(() => rig.slotFolders().length === 0);
   });
 
   test('an end without an agent is reported by the next one, and kept until it is released', async () => {
@@ -62,14 +62,14 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const pid = await rig.pidOf(attemptId, 'pid');
     await rig.killAgent();
     process.kill(pid, 'SIGKILL');
-    await until(() => !isAlive(pid));
+    await eventually(() => !isAlive(pid));
     rig.startAgent();
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'unknown' }, fenced: false });
     await rig.killAgent();
     const before = rig.heard.length;
     rig.startAgent();
     await rig.sendSigned({ kind: 'hello', groupId: rig.group, asker: 'me' });
-    const here = await until(() => rig.heard.slice(before).find((one) => one.kind === 'here'));
+    const here = await eventually(() => rig.heard.slice(before).find((one) => one.kind === 'here'));
     expect(here).toMatchObject({ attempts: [{ token, attemptId, isOver: true }] });
     expect(starts()).toHaveLength(1);
   });
@@ -79,7 +79,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const setUps = join(rig.temp.path, 'set-ups');
     const command = `echo "$$" >>"$HOME/../set-ups"; [ -e "$HOME/../ready" ] || exec sleep 1000`;
     const { attemptId } = await rig.start({ script: works, change: { setup: { command, timeoutMs: 900_000 } } });
-    const pid = await until(() => existsSync(setUps) && Number(readFileSync(setUps, 'utf8')));
+    const pid = await eventually(() => existsSync(setUps) && Number(readFileSync(setUps, 'utf8')));
     await rig.killAgent();
     writeFileSync(join(rig.temp.path, 'ready'), '');
     rig.startAgent();
@@ -96,7 +96,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const [tool, pid] = [await rig.pidOf(attemptId, 'tool'), await rig.pidOf(attemptId, 'pid')];
     await rig.killAgent();
     const renewedAt = lease()?.renewedAt ?? 0;
-    await until(() => !isAlive(pid) && !isAlive(tool));
+    await eventually(() => !isAlive(pid) && !isAlive(tool));
     expect(uptimeMs(fleetWorld.files) - renewedAt).toBeGreaterThanOrEqual(rig.leaseMs);
     expect(rig.living(attemptId)).toEqual([]);
     rig.startAgent();
@@ -109,7 +109,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
     await rig.server.kill();
-    await until(() => !isAlive(pid));
+    await eventually(() => !isAlive(pid));
     await rig.server.restart();
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
     // The guard sends an interrupt first, which this program repeats.
@@ -122,9 +122,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const pid = await rig.pidOf(attemptId, 'pid');
     const [lock = ''] = await rig.redis.client.keys('cca:s:*');
     await rig.redis.client.del(lock);
-    await until(() => !isAlive(pid));
+    await eventually(() => !isAlive(pid));
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
-    await until(() => lease() === undefined);
+    await eventually(() => lease() === undefined);
   });
 
   test('a Redis that is killed and soon restarts changes nothing', async () => {
@@ -135,7 +135,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       await rig.server.kill();
       await rig.server.restart();
       await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: word });
-      await until(() => rig.printed(attemptId).includes(`heard ${word}\n`));
+      await eventually(() => rig.printed(attemptId).includes(`heard ${word}\n`));
     }
     await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
@@ -151,14 +151,14 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     rig.startAgent({ TEST_NO_GUARD: '1' });
     const order = await rig.makeOrder({ script: works });
     const seen = guardUptime() ?? 0;
-    await until(() => uptimeMs(fleetWorld.files) > seen + 5_000);
+    await eventually(() => uptimeMs(fleetWorld.files) > seen + 5_000);
     await rig.say(token, { do: 'order', order });
     expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'other-host' } });
     await rig.killAgent();
     rig.startAgent();
-    const guard = await until(() => rig.guardPid());
+    const guard = await eventually(() => rig.guardPid());
     await rig.killGuard();
-    await until(() => rig.guardPid() !== null && rig.guardPid() !== guard);
+    await eventually(() => rig.guardPid() !== null && rig.guardPid() !== guard);
   });
 
   test('the guard ends nothing with a valid lease, and nothing of another boot', async () => {
@@ -172,15 +172,15 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     // As after a reboot of the host: its uptimes have no meaning here.
     writeFileSync(paths.leases, JSON.stringify({ bootId: 'another', leases: [{ ...known, renewedAt: 0 }] }));
     const looked = guardUptime() ?? 0;
-    await until(() => (guardUptime() ?? 0) > looked + 1_000);
+    await eventually(() => (guardUptime() ?? 0) > looked + 1_000);
     expect(isAlive(pid)).toBe(true);
     writeLeases(fleetWorld, paths, [{ ...known, leaseMs: 900_000 }]);
     const again = guardUptime() ?? 0;
-    await until(() => (guardUptime() ?? 0) > again + 1_000);
+    await eventually(() => (guardUptime() ?? 0) > again + 1_000);
     expect(isAlive(pid)).toBe(true);
     // A host wakes from sleep with a later uptime: the same as an earlier renewal.
     writeLeases(fleetWorld, paths, [{ ...known, leaseMs: 900_000, renewedAt: uptimeMs(fleetWorld.files) - 900_000 }]);
-    await until(() => !isAlive(pid));
+    await eventually(() => !isAlive(pid));
   });
 
   const guardUptime = (): number | null => {

@@ -4,7 +4,7 @@ import { checkAddress, FleetRedis, withoutPassword } from '../../../src/fleet/re
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+import { expectOk, makeTempFolder } from '../../support/system/rig.ts';
 
 const world = createRealWorld();
 const { sealingKey } = newFleetKeys();
@@ -18,7 +18,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   beforeAll(async () => {
     temp = makeTempFolder();
     server = await startRedis(temp.path, ['appendonly yes', 'appendfsync always']);
-    redis = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey }));
+    redis = expectOk(await FleetRedis.open(world, { redis: server.url, sealingKey }));
   });
   afterAll(async () => {
     redis.close();
@@ -27,19 +27,19 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
 
   test('a stream is read in order by any reader, and dropped once it is acknowledged', async () => {
-    const ids = unwrap(await redis.send('cca:g:x', [bytes('one'), bytes('two')]));
-    const entries = unwrap(await redis.read('cca:g:x', '0'));
+    const ids = expectOk(await redis.send('cca:g:x', [bytes('one'), bytes('two')]));
+    const entries = expectOk(await redis.read('cca:g:x', '0'));
     expect(entries.map((entry) => Buffer.from(entry.bytes ?? []).toString())).toEqual(['one', 'two']);
     expect(entries.map(({ id }) => id)).toEqual(ids);
-    unwrap(await redis.drop('cca:g:x', ids));
-    expect(unwrap(await redis.read('cca:g:x', '0'))).toEqual([]);
+    expectOk(await redis.drop('cca:g:x', ids));
+    expect(expectOk(await redis.read('cca:g:x', '0'))).toEqual([]);
     // No key of a group stays for ever.
     expect(await redis.client.ttl('cca:g:x')).toBeGreaterThan(3_600);
   });
 
   test('data in Redis is unreadable, and data inserted by others is detected', async () => {
-    unwrap(await redis.send('cca:h:one', [bytes('a secret prompt')]));
-    unwrap(await redis.putBlob('b', bytes('a secret file')));
+    expectOk(await redis.send('cca:h:one', [bytes('a secret prompt')]));
+    expectOk(await redis.putBlob('b', bytes('a secret file')));
     const held = JSON.stringify([
       await redis.client.xrange('cca:h:one', '-', '+'),
       (await redis.client.getBuffer('cca:b:b:0'))?.toString('latin1'),
@@ -48,19 +48,19 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const [moved] = await redis.client.xrangeBuffer('cca:h:one', '-', '+');
     await redis.client.xadd('cca:h:two', '*', 'm', moved?.[1]?.[1] ?? '');
     await redis.client.xadd('cca:h:two', '*', 'm', 'made up');
-    expect(unwrap(await redis.read('cca:h:two', '0')).map((entry) => entry.bytes)).toEqual([null, null]);
+    expect(expectOk(await redis.read('cca:h:two', '0')).map((entry) => entry.bytes)).toEqual([null, null]);
   });
 
   test('a blob of many pieces returns unchanged, may be stored again, and is gone when dropped', async () => {
     const large = Buffer.alloc(2_500_000, 'abc');
-    const blob = unwrap(await redis.putBlob('large', large));
+    const blob = expectOk(await redis.putBlob('large', large));
     expect(blob).toMatchObject({ id: 'large', pieces: 3, size: 2_500_000 });
-    expect(unwrap(await redis.putBlob('large', large))).toEqual(blob);
-    expect(Buffer.from(unwrap(await redis.getBlob(blob))).equals(large)).toBe(true);
+    expect(expectOk(await redis.putBlob('large', large))).toEqual(blob);
+    expect(Buffer.from(expectOk(await redis.getBlob(blob))).equals(large)).toBe(true);
     expect(await redis.client.ttl('cca:b:large:2')).toBeGreaterThan(3_000);
-    expect(unwrap(await redis.hasBlob(blob))).toBe(true);
+    expect(expectOk(await redis.hasBlob(blob))).toBe(true);
     await redis.client.del('cca:b:large:1');
-    expect(unwrap(await redis.hasBlob(blob))).toBe(false);
+    expect(expectOk(await redis.hasBlob(blob))).toBe(false);
     const got = await redis.getBlob(blob);
     expect(got.ok ? '' : got.failure.reason).toBe('gone');
     await redis.dropBlob(blob);
@@ -68,8 +68,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
 
   test('without Redis every call fails soon, and the next one after its return succeeds', async () => {
-    unwrap(await redis.send('cca:g:kept', [bytes('kept')]));
-    const runId = unwrap(await redis.runId());
+    expectOk(await redis.send('cca:g:kept', [bytes('kept')]));
+    const runId = expectOk(await redis.runId());
     const connected = Promise.withResolvers<void>();
     await server.kill();
     const away = await redis.send('cca:g:kept', [bytes('lost')]);
@@ -77,16 +77,16 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     redis.onConnect(connected.resolve);
     await server.restart();
     await connected.promise;
-    const entries = unwrap(await redis.read('cca:g:kept', '0'));
+    const entries = expectOk(await redis.read('cca:g:kept', '0'));
     expect(entries.map((entry) => Buffer.from(entry.bytes ?? []).toString())).toEqual(['kept']);
-    expect(unwrap(await redis.runId())).not.toBe(runId);
+    expect(expectOk(await redis.runId())).not.toBe(runId);
   });
 
   test('a refused login is reported with the reason', async () => {
     const locked = await startRedis(`${temp.path}/locked`, ['requirepass secret']);
     const [host] = [`127.0.0.1:${locked.port}`];
     const sentence = async (url: string): Promise<string> => {
-      const opened = unwrap(await FleetRedis.open(world, { redis: url, sealingKey }));
+      const opened = expectOk(await FleetRedis.open(world, { redis: url, sealingKey }));
       const asked = await opened.nowMs();
       opened.close();
       return asked.ok ? 'let in' : asked.failure.message;

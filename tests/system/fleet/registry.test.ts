@@ -6,7 +6,7 @@ import { newFleetKeys, Seal } from '../../../src/fleet/seal.ts';
 import type { HostEntry } from '../../../src/fleet/wire.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+import { expectOk, makeTempFolder } from '../../support/system/rig.ts';
 
 const world = createRealWorld();
 
@@ -18,7 +18,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   beforeAll(async () => {
     temp = makeTempFolder();
     server = await startRedis(temp.path);
-    redis = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey: newFleetKeys().sealingKey }));
+    redis = expectOk(await FleetRedis.open(world, { redis: server.url, sealingKey: newFleetKeys().sealingKey }));
   });
   afterAll(async () => {
     redis.close();
@@ -27,7 +27,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
 
   const entry = async (name: string): Promise<HostEntry> => {
-    const seenAt = unwrap(await redis.nowMs());
+    const seenAt = expectOk(await redis.nowMs());
     const abilities = { wire: 1, version: '1.2.3', claudeVersion: '2.1.331' };
     const state = { since: seenAt - 1_000, seenAt, isGuarded: true, leaseMs: 8_000 };
     return { name, labels: ['gpu'], slots: 4, used: 1, abilities, ...state };
@@ -35,9 +35,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   test('all hosts are listed by name, each with the time since its last sign of life', async () => {
     const [b, a] = [await entry('b'), await entry('a')];
-    unwrap(await registerHost(redis, { ...b, seenAt: b.seenAt - 60_000 }));
-    unwrap(await registerHost(redis, a));
-    const hosts = unwrap(await listHosts(redis));
+    expectOk(await registerHost(redis, { ...b, seenAt: b.seenAt - 60_000 }));
+    expectOk(await registerHost(redis, a));
+    const hosts = expectOk(await listHosts(redis));
     expect(hosts.map(({ name }) => name)).toEqual(['a', 'b']);
     expect(hosts[0]).toMatchObject(a);
     expect(hosts[1]?.silentMs).toBeGreaterThanOrEqual(60_000);
@@ -45,31 +45,31 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
 
   test('a forged entry, or one moved to another name, is ignored', async () => {
-    unwrap(await registerHost(redis, await entry('a')));
+    expectOk(await registerHost(redis, await entry('a')));
     await redis.client.hset('cca:hosts', 'c', (await redis.client.hgetBuffer('cca:hosts', 'a')) ?? '');
     // A host's complete entry, but unsealed, or sealed with another key, or for another name.
     const made = Buffer.from(JSON.stringify(await entry('d')));
     const strangers = new Seal(newFleetKeys().sealingKey, world.random);
     for (const bytes of [made, strangers.seal('cca:hosts/d', made), redis.seal.seal('cca:hosts/a', made)]) {
       await redis.client.hset('cca:hosts', 'd', Buffer.from(bytes));
-      expect(unwrap(await listHosts(redis)).map(({ name }) => name)).toEqual(['a', 'b']);
+      expect(expectOk(await listHosts(redis)).map(({ name }) => name)).toEqual(['a', 'b']);
     }
   });
 
   const isDrained = async (name: string) =>
-    unwrap(await listHosts(redis)).some((host) => host.name === name && host.isDrained);
+    expectOk(await listHosts(redis)).some((host) => host.name === name && host.isDrained);
 
   test('a host is drained, resumed and forgotten', async () => {
-    unwrap(await registerHost(redis, await entry('e')));
-    unwrap(await drainHost(redis, 'e'));
+    expectOk(await registerHost(redis, await entry('e')));
+    expectOk(await drainHost(redis, 'e'));
     expect(await isDrained('e')).toBe(true);
-    unwrap(await resumeHost(redis, 'e'));
+    expectOk(await resumeHost(redis, 'e'));
     expect(await isDrained('e')).toBe(false);
-    unwrap(await drainHost(redis, 'e'));
-    unwrap(await redis.send('cca:h:e', [Buffer.from('hello')]));
-    unwrap(await forgetHost(redis, 'e'));
+    expectOk(await drainHost(redis, 'e'));
+    expectOk(await redis.send('cca:h:e', [Buffer.from('hello')]));
+    expectOk(await forgetHost(redis, 'e'));
     expect(await isDrained('e')).toBe(false);
-    expect(unwrap(await listHosts(redis)).map(({ name }) => name)).not.toContain('e');
+    expect(expectOk(await listHosts(redis)).map(({ name }) => name)).not.toContain('e');
     expect(await redis.client.exists('cca:h:e')).toBe(0);
   });
 });

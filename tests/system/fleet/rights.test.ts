@@ -14,7 +14,7 @@ import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import { packageRoot } from '../../../src/system/own-program.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
-import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+import { expectOk, makeTempFolder } from '../../support/system/rig.ts';
 
 const world = createRealWorld();
 const { sealingKey } = newFleetKeys();
@@ -27,7 +27,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   async function as(user: string, password: string, key = sealingKey): Promise<FleetRedis> {
     const url = server.url.replace('//', `//${user}:${password}@`);
-    const redis = unwrap(await FleetRedis.open(world, { redis: url, sealingKey: key }));
+    const redis = expectOk(await FleetRedis.open(world, { redis: url, sealingKey: key }));
     opened.push(redis);
     return redis;
   }
@@ -35,11 +35,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   beforeAll(async () => {
     temp = makeTempFolder();
     server = await startRedis(temp.path);
-    admin = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey }));
+    admin = expectOk(await FleetRedis.open(world, { redis: server.url, sealingKey }));
     opened.push(admin);
     const users = readFileSync(join(packageRoot, 'docs', 'fleet', 'users.acl'), 'utf8');
     const [, ...words] = (users.split('\n')[1] ?? '').replace('PASSWORD', 'password').split(' ');
-    expect(unwrap(await admin.ask((redis) => redis.call('ACL', 'SETUSER', ...words)))).toBe('OK');
+    expect(expectOk(await admin.ask((redis) => redis.call('ACL', 'SETUSER', ...words)))).toBe('OK');
     await admin.client.set('theirs', 'of another program');
     // From here on a user name is required.
     await admin.client.call('ACL', 'SETUSER', 'admin', 'on', '>admin', '~*', '&*', '+@all');
@@ -53,26 +53,26 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   test('the user of a fleet can do all that a fleet does', async () => {
     const redis = await as('cca', 'password');
-    expect(unwrap(await redis.health()).version).not.toBe('');
+    expect(expectOk(await redis.health()).version).not.toBe('');
 
     const leases = new Leases(redis, 8_000);
     const lease = { host: 'gpu1', token: 'token' };
-    expect(unwrap(await leases.take(lease, 1))).toBe(true);
-    expect(unwrap(await leases.renew([lease])).size).toBe(0);
-    expect(unwrap(await leases.look([lease]))[0]).toBeGreaterThan(0);
-    unwrap(await leases.free(lease));
+    expect(expectOk(await leases.take(lease, 1))).toBe(true);
+    expect(expectOk(await leases.renew([lease])).size).toBe(0);
+    expect(expectOk(await leases.look([lease]))[0]).toBeGreaterThan(0);
+    expectOk(await leases.free(lease));
 
     const stream = toHostStream('gpu1');
-    const [id = ''] = unwrap(await redis.send(stream, [Buffer.from('hello')]));
-    const [entry] = unwrap(await redis.read(stream, '0'));
+    const [id = ''] = expectOk(await redis.send(stream, [Buffer.from('hello')]));
+    const [entry] = expectOk(await redis.read(stream, '0'));
     expect(Buffer.from(entry?.bytes ?? []).toString()).toBe('hello');
-    unwrap(await redis.drop(stream, [id]));
-    const blob = unwrap(await redis.putBlob('blob', Buffer.from('bytes')));
-    expect(Buffer.from(unwrap(await redis.getBlob(blob))).toString()).toBe('bytes');
+    expectOk(await redis.drop(stream, [id]));
+    const blob = expectOk(await redis.putBlob('blob', Buffer.from('bytes')));
+    expect(Buffer.from(expectOk(await redis.getBlob(blob))).toString()).toBe('bytes');
     await redis.dropBlob(blob);
 
-    unwrap(await registerHost(redis, entryOf('gpu1', unwrap(await redis.nowMs()))));
-    for (const act of [drainHost, resumeHost, forgetHost]) unwrap(await act(redis, 'gpu1'));
+    expectOk(await registerHost(redis, entryOf('gpu1', expectOk(await redis.nowMs()))));
+    for (const act of [drainHost, resumeHost, forgetHost]) expectOk(await act(redis, 'gpu1'));
   });
 
   test("the fleet's password alone reaches no other key", async () => {
@@ -114,28 +114,28 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const [owner, thief] = [await as('cca', 'password'), await as('cca', 'password', newFleetKeys().sealingKey)];
     const secret = 'ANTHROPIC_API_KEY in a prompt';
     const stream = toHostStream('gpu2');
-    unwrap(await owner.send(stream, [Buffer.from(secret)]));
-    const blob = unwrap(await owner.putBlob('secret', Buffer.from(secret)));
-    unwrap(await registerHost(owner, entryOf('gpu2', unwrap(await owner.nowMs()))));
-    expect(unwrap(await thief.read(stream, '0')).map(({ bytes }) => bytes)).toEqual([null]);
+    expectOk(await owner.send(stream, [Buffer.from(secret)]));
+    const blob = expectOk(await owner.putBlob('secret', Buffer.from(secret)));
+    expectOk(await registerHost(owner, entryOf('gpu2', expectOk(await owner.nowMs()))));
+    expect(expectOk(await thief.read(stream, '0')).map(({ bytes }) => bytes)).toEqual([null]);
     expect((await thief.getBlob(blob)).ok).toBe(false);
-    expect(unwrap(await listHosts(thief))).toEqual([]);
+    expect(expectOk(await listHosts(thief))).toEqual([]);
     const seen = await allValues(thief);
     expect(seen.length).toBeGreaterThan(2);
     for (const value of seen) expect(value).not.toContain('ANTHROPIC');
     expect(seen.join()).not.toContain('team-a');
 
-    unwrap(await thief.send(stream, [Buffer.from('do something')]));
-    unwrap(await registerHost(thief, entryOf('gpu3', unwrap(await thief.nowMs()))));
-    expect(unwrap(await owner.read(stream, '0')).map(({ bytes }) => bytes !== null)).toEqual([true, false]);
-    expect(unwrap(await listHosts(owner)).map(({ name }) => name)).toEqual(['gpu2']);
+    expectOk(await thief.send(stream, [Buffer.from('do something')]));
+    expectOk(await registerHost(thief, entryOf('gpu3', expectOk(await thief.nowMs()))));
+    expect(expectOk(await owner.read(stream, '0')).map(({ bytes }) => bytes !== null)).toEqual([true, false]);
+    expect(expectOk(await listHosts(owner)).map(({ name }) => name)).toEqual(['gpu2']);
   });
 
   test.each([
     ['no user', () => server.url],
     ['a wrong password', () => server.url.replace('//', '//cca:wrong@')],
   ])('a client with %s is refused', async (_, url) => {
-    const redis = unwrap(await FleetRedis.open(world, { redis: url(), sealingKey }));
+    const redis = expectOk(await FleetRedis.open(world, { redis: url(), sealingKey }));
     opened.push(redis);
     const asked: Result<unknown> = await redis.health();
     expect(asked.ok ? '' : asked.failure.message).toContain('refuses the user or the password');

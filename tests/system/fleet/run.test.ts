@@ -7,7 +7,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Attempt } from '../../../src/core/session-state.ts';
 import { drainHost } from '../../../src/fleet/registry.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import type { Invocation } from '../../support/fake-claude-rig.ts';
 import { type FleetGround, type GroundOptions, machineMain, openGround } from '../../support/fleet-ground.ts';
 import { git } from '../../support/git/repository.ts';
@@ -270,7 +270,7 @@ longFleetTest(
 
 /** Bundled with its hooks, as in the published package. */
 async function bundledMachine(folder: string): Promise<string> {
-  const entrypoints = [machineMain, join(packageRoot, 'src', 'hook-main.ts')];
+  const entrypoints = [machineMain, join(checkoutRoot, 'src', 'hook-main.ts')];
   const outdir = join(folder, 'an "installed" program', 'dist', 'program');
   await Bun.build({ entrypoints, outdir, target: 'bun', splitting: true, naming: { entry: '[name].[ext]' } });
   return join(outdir, 'fleet-machine-main.js');
@@ -303,7 +303,7 @@ fleetTest.each(['from sources', 'installed as a bundle'])(
     expect(isOfBundle).toBe(kind !== 'from sources');
     // Nothing about the installation here is sent there.
     const here = settings(ground.group.session('a').config);
-    for (const path of [packageRoot, process.execPath]) expect(here).not.toContain(path);
+    for (const path of [checkoutRoot, process.execPath]) expect(here).not.toContain(path);
     await fake.succeed(0.1);
     await run.result;
   },

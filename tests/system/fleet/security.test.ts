@@ -13,7 +13,7 @@ import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
 import { order } from '../../../src/fleet/wire.ts';
 import { FleetRig, fleetWorld } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
-import { until, unwrap } from '../../support/system/rig.ts';
+import { eventually, expectOk } from '../../support/system/rig.ts';
 
 test('an order has no room for a login', () => {
   const names = Object.keys(order.shape);
@@ -37,16 +37,19 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   /** A thief with everything that the host stores. */
   async function stolen(): Promise<FleetRedis> {
-    return unwrap(
-      await FleetRedis.open(fleetWorld, unwrap(readHost(fleetWorld.files, rig.root)) ?? { redis: '', sealingKey: '' }),
+    return expectOk(
+      await FleetRedis.open(
+        fleetWorld,
+        expectOk(readHost(fleetWorld.files, rig.root)) ?? { redis: '', sealingKey: '' },
+      ),
     );
   }
 
   test('a host can read what is sent to another', async () => {
     const stream = toHostStream('two');
-    unwrap(await rig.redis.send(stream, [Buffer.from('a prompt for the host two')]));
+    expectOk(await rig.redis.send(stream, [Buffer.from('a prompt for the host two')]));
     const thief = await stolen();
-    const [entry] = unwrap(await thief.read(stream, '0'));
+    const [entry] = expectOk(await thief.read(stream, '0'));
     thief.close();
     expect(Buffer.from(entry?.bytes ?? []).toString()).toBe('a prompt for the host two');
   });
@@ -55,7 +58,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const thief = await stolen();
     const news = { say: 'ran', id: 'x', exitCode: 0, timedOut: false, output: 'made up' };
     const answer = { kind: 'attempt', host: 'two', token: 'two:1:of-others', attemptId: 'of-others', news };
-    unwrap(await thief.send(toGroupStream(rig.group), [Buffer.from(JSON.stringify(answer))]));
+    expectOk(await thief.send(toGroupStream(rig.group), [Buffer.from(JSON.stringify(answer))]));
     thief.close();
     expect(await rig.hear('of-others', 'ran')).toMatchObject({ output: 'made up' });
   });
@@ -65,14 +68,14 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const wanted = await rig.makeOrder({ script: 'touch ../../started' });
     const message = { kind: 'slot', token, groupId: wanted.groupId, command: { do: 'order', order: wanted } };
     // Its only runner key is the public one, and a signature by a key of its own is not accepted.
-    const host = unwrap(readHost(fleetWorld.files, rig.root));
+    const host = expectOk(readHost(fleetWorld.files, rig.root));
     expect(JSON.stringify(host)).not.toContain(rig.keys.signingKey);
     const stream = toHostStream('one');
     const thief = await stolen();
     const made = new Signer(newFleetKeys().signingKey).sign(stream, JSON.stringify(message));
-    unwrap(await thief.send(stream, [made, Buffer.from(JSON.stringify(message))]));
+    expectOk(await thief.send(stream, [made, Buffer.from(JSON.stringify(message))]));
     thief.close();
-    await until(() => rig.told().split('no runner that this host accepts has signed it').length >= 2);
+    await eventually(() => rig.told().split('no runner that this host accepts has signed it').length >= 2);
     expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
     expect(rig.living(wanted.attemptId)).toEqual([]);
   });
@@ -86,7 +89,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const [mine, evil] = [await ordered('of the runner'), await ordered('of the thief!')];
     expect(evil.files.size).toBe(mine.files.size);
     const thief = await stolen();
-    const bytes = Buffer.from(unwrap(await thief.getBlob(evil.files)));
+    const bytes = Buffer.from(expectOk(await thief.getBlob(evil.files)));
     const key = `cca:b:${mine.files.id}:0`;
     await thief.client.set(key, thief.seal.seal(key, bytes));
     thief.close();
@@ -99,7 +102,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const second = await rig.takeSlot();
     const { digest: _, ...unsealed } = evil.files;
     await rig.say(second, { do: 'order', order: { ...evil, files: unsealed } });
-    await until(() => rig.told().includes('this version does not understand it'));
+    await eventually(() => rig.told().includes('this version does not understand it'));
     expect(rig.living(evil.attemptId)).toEqual([]);
   });
 
@@ -112,7 +115,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const thief = await stolen();
     // As the runner signed it, visible to a thief with Redis and the sealing key.
     const signed = new Signer(rig.keys.signingKey).sign(stream, JSON.stringify(message));
-    const replay = async (): Promise<void> => void unwrap(await thief.send(stream, [signed]));
+    const replay = async (): Promise<void> => void expectOk(await thief.send(stream, [signed]));
     await replay();
     await rig.killAgent();
     await replay();
@@ -121,13 +124,13 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.say(token, { do: 'run', id: 'after', command: 'true', timeoutMs: 20_000 });
     await rig.hear(attemptId, 'ran');
     await rig.say(token, { do: 'release' });
-    await until(() => rig.slotFolders().length === 0);
+    await eventually(() => rig.slotFolders().length === 0);
     await replay();
-    await until(() => rig.told().includes('it was done before'));
+    await eventually(() => rig.told().includes('it was done before'));
     // An order signed for another host is invalid here.
     const other = new Signer(rig.keys.signingKey).sign(toHostStream('two'), JSON.stringify(message));
-    unwrap(await thief.send(stream, [other]));
-    await until(() => rig.told().includes('no runner that this host accepts has signed it'));
+    expectOk(await thief.send(stream, [other]));
+    await eventually(() => rig.told().includes('no runner that this host accepts has signed it'));
     thief.close();
     expect(readFileSync(starts, 'utf8')).toBe('x\n');
   });
@@ -137,21 +140,21 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const wanted = await rig.makeOrder({ script: 'touch ../../started' });
     const command = { do: 'order', order: wanted };
     await rig.sendSigned({ kind: 'slot', token, groupId: '20260101-000000-other', command });
-    await until(() => rig.told().includes('is for another group'));
+    await eventually(() => rig.told().includes('is for another group'));
     expect(rig.living(wanted.attemptId)).toEqual([]);
     expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
   });
 
   test('a password alone can take slots and present a lease to some hosts only', async () => {
-    const thief = unwrap(
+    const thief = expectOk(
       await FleetRedis.open(fleetWorld, { redis: rig.server.url, sealingKey: newFleetKeys().sealingKey }),
     );
     const lease = { host: 'one', token: 'of nobody' };
-    expect(unwrap(await new Leases(thief, rig.leaseMs).take(lease, 2))).toBe(true);
+    expect(expectOk(await new Leases(thief, rig.leaseMs).take(lease, 2))).toBe(true);
     await thief.client.zrem('cca:s:one', lease.token);
-    expect(unwrap(await rig.leases.look([lease]))).toEqual([null]);
+    expect(expectOk(await rig.leases.look([lease]))).toEqual([null]);
     await thief.client.zadd('cca:s:one', Date.now() + rig.leaseMs, lease.token);
-    expect(unwrap(await rig.leases.renew([lease])).size).toBe(0);
+    expect(expectOk(await rig.leases.renew([lease])).size).toBe(0);
     thief.close();
   });
 

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import type { Workspace } from '../../../src/core/group.ts';
 import { commitWork } from '../../../src/git/commit.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
-import { git, type Tree, writeTree } from '../../support/git/repository.ts';
+import { type FileTree, git, writeTree } from '../../support/git/repository.ts';
 import { crashingWorld, made, SimulatedCrash, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
 import { isLongRun } from '../../support/long.ts';
 
@@ -40,7 +40,7 @@ const stories: Readonly<Record<string, { readonly act: (workspace: Workspace) =>
   },
 };
 
-function commit(path: string, tree: Tree): void {
+function commit(path: string, tree: FileTree): void {
   writeTree(path, tree);
   git(path, 'add', '--all');
   git(path, 'commit', '--quiet', '-m', 'Work');

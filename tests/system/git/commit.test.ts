@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { Workspace } from '../../../src/core/group.ts';
 import { commitWork } from '../../../src/git/commit.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
-import { git, Repository, type Tree, writeTree } from '../../support/git/repository.ts';
+import { type FileTree, git, Repository, writeTree } from '../../support/git/repository.ts';
 import { failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
 
 let rig: WorkspaceRig;
@@ -31,12 +31,12 @@ const message = 'api: Add a login\n\n# no comment\nSecond line\n';
 const commit = (options = {}) => commitWork(rig.git, workspace, message, options);
 /** Runs in the worktree, as the session does. */
 const run = (...args: string[]): string => git(workspace.path, ...args);
-const write = (tree: Tree): void => writeTree(workspace.path, tree);
+const write = (tree: FileTree): void => writeTree(workspace.path, tree);
 const tip = (): string => rig.run('rev-parse', workspace.branch);
 const status = (): string => run('status', '--porcelain', '--untracked-files=all');
 /** Names of the files in the branch's last commit. */
 const names = (): string[] => run('ls-tree', '-r', '-z', '--name-only', workspace.branch).split('\0').slice(0, -1);
-const commitOnBranch = (text: string, tree: Tree): string => {
+const commitOnBranch = (text: string, tree: FileTree): string => {
   write(tree);
   run('add', '--all');
   run('commit', '--quiet', '-m', text);

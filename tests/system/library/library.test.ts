@@ -6,11 +6,11 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type GroupEvent, SessionGroup, SessionGroupError, SessionGroupRunner } from '../../../src/index.ts';
-import { Machine, packageRoot } from '../../support/cli.ts';
+import { checkoutRoot, TestHome } from '../../support/cli.ts';
 
-let machine: Machine;
+let machine: TestHome;
 beforeEach(() => {
-  machine = new Machine();
+  machine = new TestHome();
 });
 afterEach(() => machine.remove());
 
@@ -29,10 +29,10 @@ async function refusal(work: () => Promise<unknown>): Promise<SessionGroupError>
 }
 
 test('the example creates, runs, pauses and resumes a group and prints its results', async () => {
-  const example = join(packageRoot, 'examples', 'library', 'run.ts');
+  const example = join(checkoutRoot, 'examples', 'library', 'run.ts');
   expect(readFileSync(example, 'utf8').trim().split('\n').length).toBeLessThanOrEqual(45);
   const projects = join(machine.folder, 'projects');
-  const setup = join(packageRoot, 'examples', 'cross-project-refactor', 'setup.sh');
+  const setup = join(checkoutRoot, 'examples', 'cross-project-refactor', 'setup.sh');
   expect(Bun.spawnSync(['sh', setup, projects]).exitCode).toBe(0);
   const child = Bun.spawn([process.execPath, example, projects], {
     env: machine.env,

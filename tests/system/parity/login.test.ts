@@ -7,20 +7,20 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { Machine, pinnedClaude } from '../../support/cli.ts';
+import { pinnedClaude, TestHome } from '../../support/cli.ts';
 import { writeTree } from '../../support/git/repository.ts';
 import { patienceMs } from '../../support/mailbox.ts';
 
 setDefaultTimeout(4 * patienceMs);
 
 let api: ScriptedApi;
-let machine: Machine;
+let machine: TestHome;
 beforeAll(() => {
   api = startScriptedApi({
     script: { version: 1, sessions: { '*': { steps: [{ text: 'done' }] } } },
     nameOf: () => undefined,
   });
-  machine = new Machine({ CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
+  machine = new TestHome({ CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
   const robber = {
     ANTHROPIC_BASE_URL: 'http://127.0.0.1:9',
     ANTHROPIC_AUTH_TOKEN: 'robber',

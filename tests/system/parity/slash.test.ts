@@ -6,14 +6,14 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { Machine, pinnedClaude, until } from '../../support/cli.ts';
+import { pinnedClaude, TestHome, until } from '../../support/cli.ts';
 import { writeTree } from '../../support/git/repository.ts';
 import { patienceMs } from '../../support/mailbox.ts';
 
 setDefaultTimeout(4 * patienceMs);
 
 let api: ScriptedApi;
-let machine: Machine;
+let machine: TestHome;
 let project: string;
 beforeAll(() => {
   const waits = 'touch working; until [ -e go ]; do sleep 0.1; done';
@@ -22,7 +22,7 @@ beforeAll(() => {
     ...['one', 'two', 'three', 'four', 'five'].map((text) => ({ text })),
   ];
   api = startScriptedApi({ script: { version: 1, sessions: { '*': { steps } } }, nameOf: () => undefined });
-  machine = new Machine({
+  machine = new TestHome({
     CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
     ANTHROPIC_BASE_URL: api.url,
     ANTHROPIC_API_KEY: 'test-key',

@@ -4,9 +4,9 @@
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { AskingUser, askCurl, askDatabase, occurrences } from '../../support/asking.ts';
-import { patienceMs } from '../../support/claude/rig.ts';
+import { stepLimitMs } from '../../support/claude/rig.ts';
 
-setDefaultTimeout(2 * patienceMs);
+setDefaultTimeout(2 * stepLimitMs);
 
 let asking: AskingUser;
 afterEach(() => asking.close());

@@ -6,9 +6,9 @@ import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AskingUser, askCurl, askDatabase, occurrences } from '../../support/asking.ts';
-import { patienceMs } from '../../support/claude/rig.ts';
+import { stepLimitMs } from '../../support/claude/rig.ts';
 
-setDefaultTimeout(patienceMs);
+setDefaultTimeout(stepLimitMs);
 
 let asking: AskingUser;
 afterEach(() => asking.close());

@@ -6,10 +6,10 @@ import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AskingUser, askCurl, askDatabase, occurrences } from '../../support/asking.ts';
-import { patienceMs } from '../../support/claude/rig.ts';
+import { stepLimitMs } from '../../support/claude/rig.ts';
 import { until } from '../../support/cli.ts';
 
-setDefaultTimeout(2 * patienceMs);
+setDefaultTimeout(2 * stepLimitMs);
 
 let asking: AskingUser;
 afterEach(() => asking.close());

@@ -3,7 +3,7 @@
  * with their words; a failure withdraws it too. `group allow` answers exactly the calls that its rules allow.
  */
 import { expect, test } from 'bun:test';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import type { Invocation } from '../../support/fake-claude-rig.ts';
 import { rig } from '../../support/rig-ground.ts';
 
@@ -17,45 +17,45 @@ interface Item {
 }
 
 async function itemOf(name: string): Promise<string | undefined> {
-  const { items } = await user.json<{ items: Item[] }>('inbox');
-  return items.find(({ session }) => session === user.id(name))?.id;
+  const { items } = await nightUser.json<{ items: Item[] }>('inbox');
+  return items.find(({ session }) => session === nightUser.id(name))?.id;
 }
 
 /** The claude of a new conversation. */
 async function restarted(group: string): Promise<Invocation> {
-  await user.event(group, 'session_queued', (event) => 'fresh' in event);
-  const { fresh } = user.events(group).findLast((event) => 'fresh' in event) as { fresh: string };
+  await nightUser.event(group, 'session_queued', (event) => 'fresh' in event);
+  const { fresh } = nightUser.events(group).findLast((event) => 'fresh' in event) as { fresh: string };
   return rig.nextFor(fresh);
 }
 
 async function isWithdrawn(id: string | undefined): Promise<void> {
-  const late = await user.run('answer', id ?? '', 'allow');
+  const late = await nightUser.run('answer', id ?? '', 'allow');
   expect(late).toMatchObject({ code: 2, stdout: '' });
   expect(late.stderr).toContain('was withdrawn');
 }
 
 test('words, a change, rules and a retry withdraw the question of a parked session', async () => {
   const names = ['said', 'edited', 'allowed', 'retried', 'restarted'];
-  const group = await user.group('ship', Object.fromEntries(names.map((name) => [name, []])), ...asking);
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  await Promise.all(names.map((name) => user.asks(group, name, `deploy ${name}`)));
+  const group = await nightUser.group('ship', Object.fromEntries(names.map((name) => [name, []])), ...asking);
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  await Promise.all(names.map((name) => nightUser.asks(group, name, `deploy ${name}`)));
   expect((await run.finished).code).toBe(3);
   const items = new Map<string, string | undefined>();
   for (const name of names) items.set(name, await itemOf(name));
   expect([...items.values()].every((id) => id !== undefined)).toBe(true);
 
-  await user.ok('session', 'say', `${group}/said`, 'Deploy nothing.');
-  await user.ok('session', 'edit', `${group}/edited`, '--prompt', 'Only build it.');
-  await user.ok('session', 'allow', `${group}/allowed`, 'Bash(deploy:*)');
+  await nightUser.ok('session', 'say', `${group}/said`, 'Deploy nothing.');
+  await nightUser.ok('session', 'edit', `${group}/edited`, '--prompt', 'Only build it.');
+  await nightUser.ok('session', 'allow', `${group}/allowed`, 'Bash(deploy:*)');
   for (const name of ['said', 'edited', 'allowed']) await isWithdrawn(items.get(name));
 
   for (const [name, more] of [
     ['retried', ['--prompt', 'Use the mirror.']],
     ['restarted', ['--fresh']],
   ] as const) {
-    const retried = user.start('session', 'retry', `${group}/${name}`, ...more);
-    await user.event(group, 'item_withdrawn', (event) => 'item' in event && event.item === items.get(name));
-    const fake = await (name === 'restarted' ? restarted(group) : user.next(name));
+    const retried = nightUser.start('session', 'retry', `${group}/${name}`, ...more);
+    await nightUser.event(group, 'item_withdrawn', (event) => 'item' in event && event.item === items.get(name));
+    const fake = await (name === 'restarted' ? restarted(group) : nightUser.next(name));
     const prompt = await fake.prompt();
     expect(prompt).not.toContain('(item ');
     if (name === 'retried') expect(prompt).toContain('Use the mirror.');
@@ -65,13 +65,13 @@ test('words, a change, rules and a retry withdraw the question of a parked sessi
     await isWithdrawn(items.get(name));
   }
 
-  const later = user.start('group', 'resume', group, '--output', 'quiet');
+  const later = nightUser.start('group', 'resume', group, '--output', 'quiet');
   for (const [name, words] of [
     ['said', 'Deploy nothing.'],
     ['edited', 'Only build it.'],
     ['allowed', ''],
   ] as const) {
-    const fake = await user.next(name);
+    const fake = await nightUser.next(name);
     const prompt = await fake.prompt();
     expect(prompt).toContain(words);
     expect(prompt).not.toContain('(item ');
@@ -79,47 +79,47 @@ test('words, a change, rules and a retry withdraw the question of a parked sessi
     await fake.succeed();
   }
   expect((await later.finished).code).toBe(0);
-  expect(user.events(group).filter(({ type }) => type === 'item_answered')).toEqual([]);
+  expect(nightUser.events(group).filter(({ type }) => type === 'item_answered')).toEqual([]);
 }, 60_000);
 
 test('a rule of the group answers the calls that it allows, and a failure withdraws what was asked', async () => {
   const names = ['first', 'same', 'other', 'parked', 'failing'];
   const sessions = Object.fromEntries(names.map((name) => [name, []]));
-  const group = await user.group('ship', sessions, ...asking.with(3, '1h'));
-  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const group = await nightUser.group('ship', sessions, ...asking.with(3, '1h'));
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
   const [first, same, other, failing] = await Promise.all([
-    user.asks(group, 'first', 'npm publish'),
-    user.asks(group, 'same', 'npm publish'),
-    user.asks(group, 'other', 'npm whoami'),
-    user.asks(group, 'failing', 'npm login'),
-    user.asks(group, 'parked', 'npm version 2'),
+    nightUser.asks(group, 'first', 'npm publish'),
+    nightUser.asks(group, 'same', 'npm publish'),
+    nightUser.asks(group, 'other', 'npm whoami'),
+    nightUser.asks(group, 'failing', 'npm login'),
+    nightUser.asks(group, 'parked', 'npm version 2'),
   ]);
   const [failed, waiting] = [await itemOf('failing'), await itemOf('parked')];
-  await user.ok('answer', (await itemOf('first')) ?? '', 'allow', '--always');
+  await nightUser.ok('answer', (await itemOf('first')) ?? '', 'allow', '--always');
   for (const fake of [first, same]) {
     expect(await fake.answer()).toMatchObject({ behavior: 'allow', updatedInput: { command: 'npm publish' } });
   }
-  await user.ok('group', 'allow', group, 'Bash(npm whoami:*)');
+  await nightUser.ok('group', 'allow', group, 'Bash(npm whoami:*)');
   expect(await other.answer()).toMatchObject({ behavior: 'allow', updatedInput: { command: 'npm whoami' } });
   failing.exit(1);
-  await user.event(group, 'session_failed');
+  await nightUser.event(group, 'session_failed');
   await isWithdrawn(failed);
-  expect((await user.json<{ items: Item[] }>('inbox')).items).toMatchObject([{ id: waiting }]);
+  expect((await nightUser.json<{ items: Item[] }>('inbox')).items).toMatchObject([{ id: waiting }]);
   for (const fake of [first, same, other]) await fake.succeed();
 
   // Without a runner the rule answers too, and the next attempt tells claude so.
-  await user.ok('group', 'pause', group);
+  await nightUser.ok('group', 'pause', group);
   expect((await run.finished).code).toBe(3);
-  await user.ok('group', 'allow', group, 'Bash(npm version:*)');
-  expect((await user.json<{ items: Item[] }>('inbox')).items).toEqual([]);
-  const later = user.start('group', 'resume', group, '--output', 'quiet');
+  await nightUser.ok('group', 'allow', group, 'Bash(npm version:*)');
+  expect((await nightUser.json<{ items: Item[] }>('inbox')).items).toEqual([]);
+  const later = nightUser.start('group', 'resume', group, '--output', 'quiet');
   for (const name of ['parked', 'failing']) {
-    const fake = await user.next(name);
+    const fake = await nightUser.next(name);
     expect((await fake.prompt()).includes(`(item ${waiting})`)).toBe(name === 'parked');
     await fake.init();
     await fake.succeed();
   }
   expect((await later.finished).code).toBe(0);
-  const answers = user.events(group).flatMap((event) => (event.type === 'item_answered' ? [event.by] : []));
+  const answers = nightUser.events(group).flatMap((event) => (event.type === 'item_answered' ? [event.by] : []));
   expect(answers).toEqual(['user', 'rule', 'rule', 'rule']);
 }, 60_000);

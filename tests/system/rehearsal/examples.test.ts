@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseScript } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { Machine } from '../../support/cli.ts';
+import { TestHome } from '../../support/cli.ts';
 import { ClaudeSandbox, resultLineOf, runClaude, type StreamLine } from '../../support/rehearsal/claude-process.ts';
 
 const examples = resolve(import.meta.dir, '../../../examples');
@@ -106,7 +106,7 @@ const git = (folder: string, ...args: string[]) =>
 test(
   'rate-limits, to its merge: one session is retried, and main of both repositories has all the work',
   async () => {
-    const user = new Machine();
+    const user = new TestHome();
     try {
       const folder = join(user.folder, 'toy repositories');
       const child = Bun.spawn(['sh', join(examples, 'rate-limits', 'run.sh'), folder], {

@@ -7,7 +7,7 @@ import { chmodSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Review } from '../../../src/view/review/review.ts';
 import { MergeUser, type WorkSketch } from '../../support/cli/merge-ground.ts';
-import { git, type Tree } from '../../support/git/repository.ts';
+import { type FileTree, git } from '../../support/git/repository.ts';
 
 let user: MergeUser;
 beforeEach(() => {
@@ -46,7 +46,7 @@ const lockWith = (version: string) =>
     2,
   );
 
-const harmful: Readonly<Record<string, Tree>> = {
+const harmful: Readonly<Record<string, FileTree>> = {
   secret: { 'src/search.js': "export const key = 'AKIAIOSFODNN7EXAMPLE';\n" },
   ci: { '.github/workflows/ci.yml': 'permissions: write-all\njobs:\n  test:\n    steps:\n      - run: npm test\n' },
   downgrade: { 'package-lock.json': lockWith('1.1.0') },
@@ -56,7 +56,7 @@ const harmful: Readonly<Record<string, Tree>> = {
   deletion: Object.fromEntries(Array.from({ length: 12 }, (_, nth) => [`src/part${nth}.js`, null])),
 };
 
-const clean: Readonly<Record<string, Tree>> = {
+const clean: Readonly<Record<string, FileTree>> = {
   feature: {
     'src/search.js': 'export function search() {\n  return [];\n}\n',
     'tests/search.test.js': test1('search'),

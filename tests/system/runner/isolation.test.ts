@@ -10,7 +10,7 @@ import { markedProcesses } from '../../support/crash-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { begin, obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
-import { make, recordOf, type Sketch, work } from '../../support/runner/repositories.ts';
+import { makeInRepositories, recordOf, type Sketch, work } from '../../support/runner/repositories.ts';
 
 withRig();
 
@@ -28,7 +28,7 @@ function checkoutOf(group: GroupFixture, name: string): string {
 
 test('a run started by a hook of another repository works in the repositories of its sessions', async () => {
   const isHere = 'test "$(git rev-parse --show-toplevel)" = "$PWD" && git ls-files --error-unmatch base.txt';
-  const group = make([{ name: 'a', in: 'app', fields: { accept: isHere } }]);
+  const group = makeInRepositories([{ name: 'a', in: 'app', fields: { accept: isHere } }]);
   const other = new Repository(join(group.folder, 'other'));
   other.commit({ 'other.txt': 'other\n' });
   const before = git(other.folder, 'status', '--porcelain');
@@ -43,7 +43,7 @@ test('a run started by a hook of another repository works in the repositories of
 });
 
 test('two sessions that may run at once each get a worktree, and the checkout is unchanged', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'app' },
   ]);
@@ -73,7 +73,7 @@ test('two sessions that may run at once each get a worktree, and the checkout is
 });
 
 test('beside a FABER run, only a session in a worktree that uses FABER is informed of it', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'app', fields: { context: ['faber'] } },
     { name: 'b', in: 'app' },
   ]);
@@ -91,7 +91,7 @@ test('beside a FABER run, only a session in a worktree that uses FABER is inform
 });
 
 test('a chain in one repository works in the checkout, one session after another', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'app', after: ['a'] },
   ]);
@@ -104,7 +104,7 @@ test('a chain in one repository works in the checkout, one session after another
 });
 
 test('dependents start with the work of their dependencies, also through another repository', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'app' },
     { name: 'lib', in: 'library', after: ['a'] },
     { name: 'b', in: 'app', after: ['lib'] },
@@ -128,7 +128,7 @@ test('dependents start with the work of their dependencies, also through another
 });
 
 test('once one session gets a worktree, all sessions without a preference do', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'app' },
     { name: 'alone', in: 'library' },
@@ -148,7 +148,7 @@ test('once one session gets a worktree, all sessions without a preference do', a
 });
 
 test('a session that builds on work in the checkout runs there; with a worktree it waits for a commit', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'here', in: 'app', fields: { isolate: 'none' } },
     { name: 'after', in: 'app', after: ['here'] },
     { name: 'apart', in: 'app', after: ['here'], fields: { isolate: 'worktree' } },
@@ -168,7 +168,7 @@ test('a session that builds on work in the checkout runs there; with a worktree 
 });
 
 test('each checkout of a repository is a separate starting point', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'feature', of: 'app' },
     { name: 'c', in: 'feature', of: 'app', after: ['a', 'b'] },
@@ -189,7 +189,7 @@ test('each checkout of a repository is a separate starting point', async () => {
 });
 
 test('conflicting work of dependencies fails the session with the names of the files', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'app' },
     { name: 'c', in: 'app', after: ['a', 'b'] },
@@ -220,7 +220,7 @@ test('sessions that work in the checkout take turns, unless sharing is allowed',
     { name: 'a', in: 'app', fields },
     { name: 'b', in: 'app', fields },
   ];
-  const turns = make(sketches);
+  const turns = makeInRepositories(sketches);
   const run = turns.run(rig.env);
   const a = await begin(turns, 'a');
   expect(turns.state().sessions.get(turns.id('b'))?.state.status).toBe('pending');
@@ -228,7 +228,7 @@ test('sessions that work in the checkout take turns, unless sharing is allowed',
   await work(turns, 'b', {});
   expect(await run.result).toMatchObject({ status: 'completed' });
 
-  const shared = make(sketches, { shareCheckouts: true });
+  const shared = makeInRepositories(sketches, { shareCheckouts: true });
   const together = shared.run(rig.env);
   const both = await Promise.all([begin(shared, 'a'), begin(shared, 'b')]);
   for (const fake of both) await fake.succeed();
@@ -236,7 +236,7 @@ test('sessions that work in the checkout take turns, unless sharing is allowed',
 });
 
 test('a paused session resumes in its worktree with its uncommitted changes', async () => {
-  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree' } }]);
+  const group = makeInRepositories([{ name: 'a', in: 'app', fields: { isolate: 'worktree' } }]);
   const run = group.run(rig.env);
   const first = await begin(group, 'a');
   writeFileSync(join(first.hello.cwd, 'half.txt'), 'half');
@@ -255,7 +255,7 @@ test('a paused session resumes in its worktree with its uncommitted changes', as
 
 test('a new worktree is filled and set up once; if set-up fails, the session names the log', async () => {
   const setup = 'cat ignored; echo again >> ../setups; test -e ../ready || { echo not ready; exit 4; }';
-  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', setup } }]);
+  const group = makeInRepositories([{ name: 'a', in: 'app', fields: { isolate: 'worktree', setup } }]);
   writeFileSync(join(group.project('app'), 'ignored'), 'SECRET=1\n');
   writeFileSync(join(group.project('app'), '.worktreeinclude'), 'ignored\n');
   expect(await group.run(rig.env).result).toMatchObject({ status: 'failed' });
@@ -275,7 +275,7 @@ test('a new worktree is filled and set up once; if set-up fails, the session nam
 
 test('a pause ends a set-up command that never finishes', async () => {
   const setup = 'touch ../begun; sleep 600';
-  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', setup } }]);
+  const group = makeInRepositories([{ name: 'a', in: 'app', fields: { isolate: 'worktree', setup } }]);
   const run = group.run(rig.env);
   await until(() => existsSync(join(group.session('a').worktree, '../begun')));
   run.signal('SIGINT');
@@ -285,7 +285,7 @@ test('a pause ends a set-up command that never finishes', async () => {
 
 test('a session that was expected to change files and did not gets a warning', async () => {
   for (const isolate of ['worktree', 'none'] as const) {
-    const group = make([
+    const group = makeInRepositories([
       { name: 'idle', in: 'app', fields: { isolate, expectChanges: true } },
       { name: 'busy', in: 'other', fields: { isolate, expectChanges: true } },
     ]);
@@ -303,7 +303,9 @@ test('a session that was expected to change files and did not gets a warning', a
 
 test("files left by an acceptance command are not committed as the session's work", async () => {
   const accept = 'echo report > report.xml; echo changed >> base.txt; test -e ready.txt';
-  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', accept, acceptIn: 'worktree' } }]);
+  const group = makeInRepositories([
+    { name: 'a', in: 'app', fields: { isolate: 'worktree', accept, acceptIn: 'worktree' } },
+  ]);
   const run = group.run(rig.env);
   const first = await work(group, 'a', { 'new.txt': 'new' });
   git(first.hello.cwd, 'status');
@@ -317,7 +319,7 @@ test("files left by an acceptance command are not committed as the session's wor
 });
 
 test('with --no-commit the work stays uncommitted in the worktree', async () => {
-  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', commit: false } }]);
+  const group = makeInRepositories([{ name: 'a', in: 'app', fields: { isolate: 'worktree', commit: false } }]);
   const run = group.run(rig.env);
   const fake = await work(group, 'a', { 'new.txt': 'new' });
   expect(await run.result).toMatchObject({ status: 'completed' });

@@ -9,7 +9,7 @@ import type { SessionDefinition } from '../../../src/core/group.ts';
 import { git } from '../../support/git/repository.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { begin, rig, withRig } from '../../support/rig-ground.ts';
-import { make, recordOf, work } from '../../support/runner/repositories.ts';
+import { makeInRepositories, recordOf, work } from '../../support/runner/repositories.ts';
 
 withRig();
 
@@ -20,7 +20,7 @@ const warningsOf = (group: GroupFixture, name: string) =>
 
 test('a session finds the work of its dependency set up and unchanged', async () => {
   const setup = 'echo made > ignored';
-  const group = make([
+  const group = makeInRepositories([
     { name: 'lib', in: 'lib', fields: isolated({ setup }) },
     {
       name: 'app',
@@ -49,7 +49,7 @@ test('a session finds the work of its dependency set up and unchanged', async ()
 
 test('work of several sessions of a repository is merged, set up once, and removed with the worktree', async () => {
   const setup = 'echo made >> ignored';
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'lib', fields: isolated({ setup }) },
     { name: 'b', in: 'lib', fields: isolated({ setup }) },
     {
@@ -72,7 +72,7 @@ test('work of several sessions of a repository is merged, set up once, and remov
 });
 
 test('a retried session builds on the commits when the earlier worktree is gone', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'lib', in: 'lib', fields: isolated({ setup: 'echo made > ignored' }) },
     { name: 'app', in: 'app', after: ['lib'], fields: isolated({ accept: 'test -e go', acceptRetries: 0 }) },
   ]);
@@ -90,7 +90,7 @@ test('a retried session builds on the commits when the earlier worktree is gone'
 });
 
 test('conflicting work of earlier sessions fails the session with the names of the files', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'lib', fields: isolated() },
     { name: 'b', in: 'lib', fields: isolated() },
     { name: 'app', in: 'app', after: ['a', 'b'], fields: isolated() },
@@ -104,7 +104,7 @@ test('conflicting work of earlier sessions fails the session with the names of t
 });
 
 test('a changed linked repository is named once, with the session that changed it', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'app', fields: isolated({ setup: 'echo x > ../lib/by-setup.txt' }) },
     { name: 'b', in: 'lib', fields: { isolate: 'none' } },
     { name: 'c', in: 'app', after: ['a'], fields: isolated() },
@@ -128,7 +128,7 @@ test('a changed linked repository is named once, with the session that changed i
 });
 
 test('every session has ten ports, and in a worktree a compose project unless one is named', async () => {
-  const group = make([
+  const group = makeInRepositories([
     { name: 'a', in: 'app', fields: isolated() },
     { name: 'b', in: 'app', fields: isolated() },
     { name: 'c', in: 'named', fields: isolated() },

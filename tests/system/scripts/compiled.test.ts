@@ -21,20 +21,20 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 
 const compiledPlace = 'dist/claude-code-agent';
 /** A package with the real launcher and a program that prints which form of it runs. */
 let root = '';
 beforeEach(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), 'cca compiled ')));
-  cpSync(join(packageRoot, 'bin'), join(root, 'bin'), { recursive: true });
-  cpSync(join(packageRoot, 'scripts', 'build.sh'), join(root, 'scripts', 'build.sh'));
-  cpSync(join(packageRoot, 'scripts', 'build.ts'), join(root, 'scripts', 'build.ts'));
+  cpSync(join(checkoutRoot, 'bin'), join(root, 'bin'), { recursive: true });
+  cpSync(join(checkoutRoot, 'scripts', 'build.sh'), join(root, 'scripts', 'build.sh'));
+  cpSync(join(checkoutRoot, 'scripts', 'build.ts'), join(root, 'scripts', 'build.ts'));
   write('package.json', '{"version": "1"}');
   write('src/main.ts', "import { form } from './core/form.ts';\nconsole.log(form, ...process.argv.slice(2));\n");
   write('src/core/form.ts', "export const form = import.meta.dir.startsWith('/$bunfs') ? 'compiled' : 'sources';\n");
-  symlinkSync(join(packageRoot, 'node_modules'), join(root, 'node_modules'));
+  symlinkSync(join(checkoutRoot, 'node_modules'), join(root, 'node_modules'));
   write('tools/bun', `#!/bin/sh\nexec '${process.execPath}' "$@"\n`, 0o755);
   withBun = `${join(root, 'tools')}:${process.env.PATH}`;
 });
@@ -184,9 +184,9 @@ describe('build.sh', () => {
   });
 });
 
-const real = join(packageRoot, compiledPlace);
-const finder = join(packageRoot, 'bin', 'find-compiled.sh');
-const isCurrent = Bun.spawnSync(['sh', '-c', '. "$1"; find_compiled "$2"', 'sh', finder, packageRoot]).exitCode === 0;
+const real = join(checkoutRoot, compiledPlace);
+const finder = join(checkoutRoot, 'bin', 'find-compiled.sh');
+const isCurrent = Bun.spawnSync(['sh', '-c', '. "$1"; find_compiled "$2"', 'sh', finder, checkoutRoot]).exitCode === 0;
 
 describe.skipIf(!isCurrent)('the compiled program', () => {
   test('finds its templates next to itself, wherever that is', () => {

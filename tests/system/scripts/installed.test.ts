@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
-import { packageRoot, pinnedClaude } from '../../support/cli.ts';
+import { checkoutRoot, pinnedClaude } from '../../support/cli.ts';
 import { TestTerminal } from '../../support/terminal.ts';
 
 const timeoutMs = 300_000;
@@ -33,7 +33,7 @@ let tarball = '';
 
 beforeAll(async () => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca installed ')));
-  await run(['npm', 'pack', '--silent', '--offline', '--pack-destination', folder], packageRoot, process.env);
+  await run(['npm', 'pack', '--silent', '--offline', '--pack-destination', folder], checkoutRoot, process.env);
   tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '');
 }, timeoutMs);
 afterAll(() => {
@@ -108,7 +108,7 @@ test.each([20, 22, 24])(
     const bytes = Number.parseInt(await run(['du', '-sb', prefix], folder, process.env), 10);
     expect(bytes).toBeLessThan(bytesMax);
     for (const text of ['README.md', join('docs', 'install.md')]) {
-      const said = /(\d+) MB/.exec(readFileSync(join(packageRoot, text), 'utf8'))?.[1];
+      const said = /(\d+) MB/.exec(readFileSync(join(checkoutRoot, text), 'utf8'))?.[1];
       expect({ text, isRight: Math.abs(Number(said) - bytes / 1e6) < 3 }).toEqual({ text, isRight: true });
     }
     for (const name of ['cca', 'claude-code-agent']) user.has(name, join(prefix, 'bin', name));
@@ -121,7 +121,7 @@ test.if(process.platform === 'linux')(
   'the single-file release',
   async () => {
     const released = join(folder, 'release');
-    await run(['sh', 'scripts/bun.sh', 'scripts/release.ts', released, platform], packageRoot, process.env);
+    await run(['sh', 'scripts/bun.sh', 'scripts/release.ts', released, platform], checkoutRoot, process.env);
     const name = `claude-code-agent-${manifest.version}-${platform}`;
     const sums = `claude-code-agent-${manifest.version}.tgz`;
     expect(readdirSync(released).sort()).toEqual(['SHA256SUMS', name, sums].sort());

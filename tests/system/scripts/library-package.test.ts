@@ -21,7 +21,7 @@ import manifest from '../../../package.json' with { type: 'json' };
 import * as library from '../../../src/index.ts';
 import type { RehearsalScript } from '../../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { packageRoot, pinnedClaude } from '../../support/cli.ts';
+import { checkoutRoot, pinnedClaude } from '../../support/cli.ts';
 import { ClaudeSandbox, runClaude } from '../../support/rehearsal/claude-process.ts';
 
 let folder = '';
@@ -30,7 +30,7 @@ let printed = '';
 
 beforeAll(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca pack ')));
-  const packed = spawn(['npm', 'pack', '--silent', '--offline', '--pack-destination', folder], packageRoot);
+  const packed = spawn(['npm', 'pack', '--silent', '--offline', '--pack-destination', folder], checkoutRoot);
   expect(packed).toMatchObject({ code: 0 });
   const [name = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
   const modules = join(folder, 'lib', 'node_modules');
@@ -42,7 +42,7 @@ beforeAll(() => {
   expect(installed).toMatchObject({ code: 0 });
   printed = `${installed.stdout}${installed.stderr}`;
   for (const types of ['bun-types', '@types']) {
-    symlinkSync(join(packageRoot, 'node_modules', types), join(modules, types));
+    symlinkSync(join(checkoutRoot, 'node_modules', types), join(modules, types));
   }
   const tools = join(folder, 'tools');
   mkdirSync(tools);
@@ -182,7 +182,7 @@ const bundler = { module: 'preserve', moduleResolution: 'bundler' };
 function mistakesIn(files: readonly string[], resolution: object): string[] {
   const options = { strict: true, noEmit: true, target: 'esnext', skipLibCheck: false, types: ['bun-types'] };
   write('tsconfig.json', JSON.stringify({ compilerOptions: { ...options, ...resolution }, files }));
-  const { stdout } = spawn([join(packageRoot, 'node_modules', '.bin', 'tsc'), '--project', folder]);
+  const { stdout } = spawn([join(checkoutRoot, 'node_modules', '.bin', 'tsc'), '--project', folder]);
   return stdout.split('\n').filter((line) => /claude-code-agent|(?:typed|documented)/.test(line));
 }
 
@@ -195,7 +195,7 @@ test('its types compile in a strict program, and a mistake is an error', () => {
 }, 120_000);
 
 test('the program in its documentation compiles', () => {
-  const doc = readFileSync(join(packageRoot, 'docs', 'library.md'), 'utf8');
+  const doc = readFileSync(join(checkoutRoot, 'docs', 'library.md'), 'utf8');
   const blocks = [...doc.matchAll(/```ts\n(.*?)```/gs)].map(([, text = '']) => text);
   expect(blocks.length).toBe(1);
   const files = blocks.map((_, index) => `documented-${index}.ts`);
@@ -208,7 +208,7 @@ test('the program in its documentation compiles', () => {
 
 test('under Node one sentence names the fix for every import', () => {
   const names = Object.keys(library).sort();
-  const stub = readFileSync(join(packageRoot, 'bin', 'needs-bun.mjs'), 'utf8');
+  const stub = readFileSync(join(checkoutRoot, 'bin', 'needs-bun.mjs'), 'utf8');
   expect((/export let ([^;]+);/.exec(stub)?.[1] ?? '').split(', ').sort()).toEqual(names);
   const programs = [
     ['named.mjs', `import { ${names.join(', ')} } from 'claude-code-agent';`],

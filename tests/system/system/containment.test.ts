@@ -14,7 +14,7 @@ import { createProcesses } from '../../../src/system/processes/processes.ts';
 import type { Processes, RunningProcess } from '../../../src/system/world.ts';
 import { kill } from '../../support/kill.ts';
 import { isLongRun } from '../../support/long.ts';
-import { basePath, exitOf, makeTempFolder, sourceFolder, until, unwrap } from '../../support/system/rig.ts';
+import { basePath, eventually, exitOf, expectOk, makeTempFolder, sourceFolder } from '../../support/system/rig.ts';
 
 const isLinux = process.platform === 'linux';
 const temp = makeTempFolder();
@@ -76,7 +76,7 @@ writeFileSync(newSessions, 'setsid sh "$2" "$1" "$2" &\n');
 function start(processes: Processes, name: string, script: string): RunningProcess {
   const stdoutFile = join(temp.path, 'out');
   rmSync(stdoutFile, { force: true });
-  return unwrap(
+  return expectOk(
     processes.spawn({
       program: '/bin/sh',
       args: ['-c', script, 'sh', name, chain, newSessions],
@@ -105,13 +105,15 @@ describe.skipIf(!isLinux).each(ways)('with a %s', (way, processes) => {
         const worker = start(processes, name, `${line}${script}`);
         expect(worker.identity.pid).toBeGreaterThan(1);
         if (isKilled) {
-          await until(() => existsSync(join(temp.path, 'out')) && readFileSync(join(temp.path, 'out'), 'utf8') !== '');
+          await eventually(
+            () => existsSync(join(temp.path, 'out')) && readFileSync(join(temp.path, 'out'), 'utf8') !== '',
+          );
           processes.signal(worker.identity, 'SIGKILL');
         }
         expect(await exitOf(worker)).toEqual(
           isKilled ? { kind: 'signalled', signal: 'SIGKILL' } : { kind: 'exited', code: 3 },
         );
-        await until(() => processes.endContained(name));
+        await eventually(() => processes.endContained(name));
         expect(bearing(name)).toEqual([]);
         expect(processes.findContained(name)).toEqual([]);
       }
@@ -127,14 +129,14 @@ describe.skipIf(!isLinux).each(ways)('with a %s', (way, processes) => {
         names.push(name, other);
         const neighbour = start(processes, other, 'sleep 600 & sleep 600; :');
         await exitOf(start(processes, name, `${escapes[one as keyof typeof escapes]}\nsleep 0.2; exit 3`));
-        await until(() => processes.endContained(name));
+        await eventually(() => processes.endContained(name));
         // The process tree does not show the owner of an unmarked orphan.
         if (way === 'cgroup') expect(bearing(name)).toEqual([]);
         expect(processes.isAlive(neighbour.identity)).toBe(true);
         expect(bearing(other).length).toBeGreaterThan(0);
         processes.signal(neighbour.identity, 'SIGKILL');
         await exitOf(neighbour);
-        await until(() => processes.endContained(other));
+        await eventually(() => processes.endContained(other));
         expect([...bearing(name), ...bearing(other)]).toEqual([]);
       }
     },
@@ -151,14 +153,14 @@ describe.skipIf(!isLinux).each(ways)('with a %s', (way, processes) => {
       name,
       `(${wiped}) & setsid sh -c "(sleep 600; :) & sleep 602; :" sh "$1" & sleep 600`,
     );
-    await until(() => processes.findContained(name).length >= 8 && bearing(name).length >= 6);
+    await eventually(() => processes.findContained(name).length >= 8 && bearing(name).length >= 6);
     processes.signal(worker.identity, 'SIGKILL');
     await exitOf(worker);
-    await until(() => processes.endContained(name));
+    await eventually(() => processes.endContained(name));
     expect(bearing(name)).toEqual([]);
     expect(processes.isAlive(neighbour.identity)).toBe(true);
     processes.signal(neighbour.identity, 'SIGKILL');
-    await until(() => processes.endContained(other));
+    await eventually(() => processes.endContained(other));
   });
 
   test('the program has its arguments and environment, and its own pid is known', async () => {
@@ -179,13 +181,13 @@ describe.skipIf(!isLinux).each(ways)('with a %s', (way, processes) => {
       const name = crypto.randomUUID();
       names.push(name);
       const worker = start(processes, name, `${escapes['one that ignores signals']}\necho ready; sleep 600; :`);
-      await until(() => readFileSync(join(temp.path, 'out'), 'utf8') !== '' && bearing(name).length === 2);
+      await eventually(() => readFileSync(join(temp.path, 'out'), 'utf8') !== '' && bearing(name).length === 2);
       const other = createProcesses(createProcTable());
       const held = [worker.identity.pid, ...bearing(name)];
       const found = other.findContained(name).map(({ pid }) => pid);
       expect(found).toEqual(expect.arrayContaining(held));
       expect(other.endContained(crypto.randomUUID())).toBe(true);
-      await until(() => other.endContained(name));
+      await eventually(() => other.endContained(name));
       expect(bearing(name)).toEqual([]);
       expect(other.findContained(name)).toEqual([]);
     },
@@ -205,13 +207,13 @@ describe.skipIf(!isLinux).each(ways)('with a %s', (way, processes) => {
       });
       const { value } = await runner.stdout.getReader().read();
       const identity = JSON.parse(new TextDecoder().decode(value));
-      await until(() => bearing(name).length === 2);
+      await eventually(() => bearing(name).length === 2);
       runner.kill('SIGKILL');
       await runner.exited;
       expect(processes.attach(identity, name)).not.toBeNull();
       expect(processes.findContained(name).length).toBeGreaterThan(2);
       process.kill(identity.pid, 'SIGKILL');
-      await until(() => processes.endContained(name));
+      await eventually(() => processes.endContained(name));
       expect(bearing(name)).toEqual([]);
     }
   }, 120_000);
@@ -230,8 +232,8 @@ describe.skipIf(!isLinux)('by the process tree', () => {
       ...{ env: { PATH: basePath }, timeoutMs: 60_000 },
     });
     names.push(`${name}-helper`);
-    await until(() => bearing(`${name}-helper`).length > 0);
-    await until(() => withTree.endContained(name));
+    await eventually(() => bearing(`${name}-helper`).length > 0);
+    await eventually(() => withTree.endContained(name));
     expect(bearing(name)).toEqual([]);
     expect(bearing(`${name}-helper`).length).toBeGreaterThan(0);
   });
@@ -253,7 +255,7 @@ describe.skipIf(!isLinux)('by the process tree', () => {
     const parents = () => table.find(bearing(name)).map(({ parent }) => parent);
     try {
       // The program, and the orphan, whose parent is a process outside this test.
-      await until(() => bearing(name).length === 2 && parents().every((pid) => !bearing(name).includes(pid)));
+      await eventually(() => bearing(name).length === 2 && parents().every((pid) => !bearing(name).includes(pid)));
       expect(parents().filter((pid) => pid === runner.pid)).toHaveLength(1);
     } finally {
       runner.kill('SIGKILL');

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { User } from '../../support/cli/user.ts';
-import { git, Repository, type Tree, writeTree } from '../../support/git/repository.ts';
+import { type FileTree, git, Repository, writeTree } from '../../support/git/repository.ts';
 
 let user: User;
 let repository: Repository;
@@ -21,7 +21,7 @@ afterEach(() => user.remove());
 const prompt = (text: string) =>
   `---\nname: fix\nvariables:\n  - name: what\n    required: true\n---\n${text} {{what}}\n`;
 const workflow = 'version: 1\nsessions:\n  one:\n    project: .\n    template: fix\n    vars: { what: all }\n';
-const good: Tree = {
+const good: FileTree = {
   'README.md': '# Templates',
   'templates/prompts/fix.md': prompt('Mend'),
   'templates/prompts/notes.txt': 'x',
@@ -137,7 +137,7 @@ test('an update that fails for one pack is still done for the others', async () 
   expect(await user.run('template', 'update')).toMatchObject({ code: 1, stderr: expect.stringContaining('pack.json') });
 }, 60_000);
 
-test.each<[string, Tree, string]>([
+test.each<[string, FileTree, string]>([
   ['a link instead of a folder', { prompts: { link: '/etc' } }, 'prompts:1:1: is a symlink'],
   ['a link', { 'prompts/a.md': { link: '/etc/passwd' } }, 'prompts/a.md:1:1: is a symlink'],
   [

@@ -13,7 +13,7 @@ import type { Step } from '../../../src/rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
 import { launcher, User } from '../../support/cli/user.ts';
-import { pinnedClaude, type Started, until } from '../../support/cli.ts';
+import { pinnedClaude, type StartedCommand, until } from '../../support/cli.ts';
 import { alteredProgram, startCommand } from '../../support/crash-rig.ts';
 import { Repository } from '../../support/git/repository.ts';
 import { isLongRun } from '../../support/long.ts';
@@ -96,7 +96,7 @@ interface Inbox {
 
 let asked: Asked;
 let user: User;
-const started: Started[] = [];
+const started: StartedCommand[] = [];
 afterEach(async () => {
   asked.report.resolve();
   asked.later.resolve();
@@ -108,7 +108,7 @@ afterEach(async () => {
   user.remove();
 });
 
-function altered(at: string, ...args: string[]): Started {
+function altered(at: string, ...args: string[]): StartedCommand {
   const command = startCommand([...alteredProgram, ...args], { ...user.env, TEST_WORLD: JSON.stringify({ at }) });
   started.push(command);
   return command;

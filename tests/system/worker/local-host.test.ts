@@ -15,7 +15,7 @@ import type { SpawnOptions } from '../../../src/system/world.ts';
 import type { AttemptExit, AttemptSubject } from '../../../src/worker/host.ts';
 import { LocalAttempt } from '../../../src/worker/local-attempt.ts';
 import { groupId, sid } from '../../support/core-events.ts';
-import { basePath, makeTempFolder, until, unwrap } from '../../support/system/rig.ts';
+import { basePath, eventually, expectOk, makeTempFolder } from '../../support/system/rig.ts';
 
 const world = createRealWorld();
 const startedAt = '2026-01-02T03:04:05.000Z';
@@ -73,7 +73,7 @@ const spawnOf = ({ attemptId, paths }: AttemptSubject, script: string): SpawnOpt
 async function start(script: string, of = subject): Promise<{ hosted: LocalAttempt; identity: ProcessIdentity }> {
   const hosted = attempt(of);
   const offset = existsSync(of.paths.transcript) ? readFileSync(of.paths.transcript).length : 0;
-  const identity = unwrap(await hosted.start(spawnOf(of, script), offset));
+  const identity = expectOk(await hosted.start(spawnOf(of, script), offset));
   born.push(identity);
   return { hosted, identity };
 }
@@ -83,7 +83,7 @@ const printed = ({ paths } = subject): string =>
 
 /** Resolves once it has printed that, with the rest of the line. */
 const said = (text: string, of = subject): Promise<string> =>
-  until(() => new RegExp(`^${RegExp.escape(text)}(.*)\\n`, 'm').exec(printed(of))?.[1] ?? null);
+  eventually(() => new RegExp(`^${RegExp.escape(text)}(.*)\\n`, 'm').exec(printed(of))?.[1] ?? null);
 
 /** The process whose pid it printed after that word. */
 async function named(text: string): Promise<ProcessIdentity> {
@@ -122,9 +122,9 @@ test('freeze halts all processes of an attempt and thaw continues them', async (
   const { hosted, identity } = await start(`sleep 1000 & echo "tool $!"; ${echo}`);
   const tool = await named('tool ');
   hosted.halt(true);
-  await until(() => isHalted(identity) && isHalted(tool));
+  await eventually(() => isHalted(identity) && isHalted(tool));
   hosted.halt(false);
-  await until(() => !isHalted(identity) && !isHalted(tool));
+  await eventually(() => !isHalted(identity) && !isHalted(tool));
   hosted.write('awake');
   await said('awake');
 });
@@ -133,11 +133,11 @@ test('preparation commands are halted before there is a worker', async () => {
   const hosted = attempt();
   const env = { PATH: basePath, [attemptMark]: subject.attemptId };
   const child = Bun.spawn(['sleep', '1000'], { env, stdio: ['ignore', 'ignore', 'ignore'] });
-  const setUp = await until(() => world.processes.identify(child.pid));
-  await until(() => world.processes.findMarked(attemptMark, subject.attemptId).length > 0);
+  const setUp = await eventually(() => world.processes.identify(child.pid));
+  await eventually(() => world.processes.findMarked(attemptMark, subject.attemptId).length > 0);
   born.push(setUp);
   hosted.halt(true);
-  await until(() => isHalted(setUp));
+  await eventually(() => isHalted(setUp));
   expect(await hosted.endNow()).toBe(true);
   expect(lives(setUp)).toBe(false);
 });
@@ -248,7 +248,7 @@ test('a running attempt is adopted: it receives input and reports its end', asyn
 
 test('an attempt without output is ended and can be started again', async () => {
   const { hosted, identity } = await start(`echo ready >&2; ${echo}`);
-  await until(() => readFileSync(subject.paths.stderr, 'utf8').includes('ready'));
+  await eventually(() => readFileSync(subject.paths.stderr, 'utf8').includes('ready'));
   hosted.leave();
   expect(await attempt(subject).takeOver(attemptOf(subject, identity))).toEqual({
     do: 'restart',
@@ -259,7 +259,7 @@ test('an attempt without output is ended and can be started again', async () => 
 test('an attempt that prints only while it is being ended counts as started', async () => {
   const script = `trap 'echo "{\\"type\\":\\"assistant\\"}"; exit 0' TERM; echo ready >&2; sleep 1000 & wait`;
   const { hosted, identity } = await start(script);
-  await until(() => readFileSync(subject.paths.stderr, 'utf8').includes('ready'));
+  await eventually(() => readFileSync(subject.paths.stderr, 'utf8').includes('ready'));
   hosted.leave();
   const found = await attempt(subject).takeOver(attemptOf(subject, identity));
   expect(found).toEqual({ do: 'finalizeDead', signalled: true, wasInterrupted: true });
@@ -272,7 +272,7 @@ test('the remaining processes of a dead attempt are ended by the recorded ids', 
   hosted.look();
   hosted.leave();
   world.processes.signal(identity, 'SIGKILL');
-  await until(() => !lives(identity));
+  await eventually(() => !lives(identity));
   const next = attempt(subject);
   const found = await next.takeOver(attemptOf(subject, identity));
   expect(found).toEqual({ do: 'finalizeDead', signalled: false, wasInterrupted: false });

@@ -6,24 +6,24 @@ import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commitMessage } from '../../../src/worker/attempt/acceptance.ts';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import { fc } from '../../support/property.ts';
 
 withNight();
 
 test('the commit subject is the prompt that was sent', async () => {
-  new Repository(user.project('api')).commit({ 'base.txt': 'base\n' });
-  const here = ['--isolate', 'worktree', '--project', user.project('api')];
+  new Repository(nightUser.project('api')).commit({ 'base.txt': 'base\n' });
+  const here = ['--isolate', 'worktree', '--project', nightUser.project('api')];
   const more = [...here, '--depends-on', 'api', '--prompt', 'Document it: {{sessions.api.result}}\n\nBe brief.'];
-  const group = await user.group('auth', { api: [], docs: more });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  await (await user.begun(group, 'api')).succeed(0.01, 'a store of\u001b[31m keys\nand more');
-  const docs = await user.begun(group, 'docs');
+  const group = await nightUser.group('auth', { api: [], docs: more });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  await (await nightUser.begun(group, 'api')).succeed(0.01, 'a store of\u001b[31m keys\nand more');
+  const docs = await nightUser.begun(group, 'docs');
   writeFileSync(join(docs.hello.cwd, 'docs.md'), 'so');
   await docs.succeed();
   await run.finished;
-  const subjects = git(user.project('api'), 'log', '--all', '--format=%s').split('\n');
+  const subjects = git(nightUser.project('api'), 'log', '--all', '--format=%s').split('\n');
   expect(subjects).toContain('docs: Document it: a store of keys');
 }, 60_000);
 

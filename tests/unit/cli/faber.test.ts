@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { phasesCompleted } from '../../../src/context/faber/state.ts';
 import { FaberUser } from '../../support/cli/faber-ground.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { git } from '../../support/git/repository.ts';
 
 let user: FaberUser;
@@ -49,14 +49,14 @@ describe('acceptance', () => {
 
   test('"Default workflows declare critical artifacts" and "Auto-reload only on Frame phase (not all phases)"', () => {
     for (const name of ['default', 'core']) {
-      const config = JSON.parse(readFileSync(join(packageRoot, `templates/faber/workflows/${name}.json`), 'utf8'));
+      const config = JSON.parse(readFileSync(join(checkoutRoot, `templates/faber/workflows/${name}.json`), 'utf8'));
       const ids = config.critical_artifacts.always_load.map(({ id }: { id: string }) => id);
       expect(ids).toEqual(expect.arrayContaining(['workflow-state', 'orchestration-protocol']));
       const phases = Object.entries<{ pre_steps?: unknown[] }>(config.phases);
       expect(phases.map(([phase]) => phase)).toEqual(['frame', 'architect', 'build', 'evaluate', 'release']);
       expect(phases.filter(([, { pre_steps }]) => pre_steps !== undefined).map(([phase]) => phase)).toEqual(['frame']);
     }
-    const workflow = readFileSync(join(packageRoot, 'templates/workflows/faber.yaml'), 'utf8');
+    const workflow = readFileSync(join(checkoutRoot, 'templates/workflows/faber.yaml'), 'utf8');
     const [frame = '', ...others] = workflow.split(/\n {2}(?:frame|architect|build|evaluate|release):\n/).slice(1);
     expect(others).toHaveLength(4);
     expect(frame).toContain('faber prime-context');
@@ -386,10 +386,10 @@ test('concurrent hooks and commands lose no data', async () => {
 
 test('"Documentation complete (including hook setup guide)": what it names is there', async () => {
   for (const name of ['prime-context', 'session-end']) {
-    const text = readFileSync(join(packageRoot, 'templates/configs/faber/commands', `${name}.md`), 'utf8');
+    const text = readFileSync(join(checkoutRoot, 'templates/configs/faber/commands', `${name}.md`), 'utf8');
     expect(text).toContain(`claude-code-agent faber ${name}`);
   }
-  const folder = join(packageRoot, 'templates/faber/docs');
+  const folder = join(checkoutRoot, 'templates/faber/docs');
   const texts = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
   const guide = texts.find((text) => text.includes('# Hooks for FABER')) ?? '';
   for (const event of ['SessionStart', 'PreCompact', 'SessionEnd']) expect(guide).toContain(`\`${event}\``);
@@ -400,6 +400,6 @@ test('"Documentation complete (including hook setup guide)": what it names is th
     expect(await user.run(...(command ?? '').split(' '), '--help')).toMatchObject({ code: 0 });
   }
   for (const path of ['templates/workflows/faber.yaml', 'templates/configs/faber']) {
-    expect(await user.run('template', 'validate', join(packageRoot, path))).toMatchObject({ code: 0 });
+    expect(await user.run('template', 'validate', join(checkoutRoot, path))).toMatchObject({ code: 0 });
   }
 });

@@ -9,7 +9,7 @@ import { makeGroupId } from '../../../src/core/id.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { withHeld } from '../../../src/worker/attempt/outcomes.ts';
-import { Machine } from '../../support/cli.ts';
+import { TestHome } from '../../support/cli.ts';
 import { startRig } from '../../support/fake-claude-rig.ts';
 import { noteTried } from '../../support/tried.ts';
 
@@ -23,10 +23,10 @@ interface Budget {
   readonly sessions: readonly { readonly spentUsd: number; readonly heldUsd?: number }[];
 }
 
-let machine: Machine;
+let machine: TestHome;
 let group: string;
 beforeEach(async () => {
-  machine = new Machine();
+  machine = new TestHome();
   group = await machine.ok('group', 'create', 'cut', '--max-budget-usd', '1');
   const common = ['--project', machine.project('p'), '--prompt', 'do it'];
   const sessionId = await machine.ok('session', 'add', group, '--name', 'api', ...common);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { User } from '../../support/cli/user.ts';
-import { Repository, type Tree } from '../../support/git/repository.ts';
+import { type FileTree, Repository } from '../../support/git/repository.ts';
 
 let user: User;
 beforeEach(() => {
@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => user.remove());
 
-async function plan(tree: Tree, ...options: string[]): Promise<string> {
+async function plan(tree: FileTree, ...options: string[]): Promise<string> {
   const web = join(user.folder, 'acme/web');
   mkdirSync(web, { recursive: true });
   new Repository(web).commit(tree);

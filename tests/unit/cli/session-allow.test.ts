@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import type { GroupEvent } from '../../../src/core/event.ts';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
 import { obeyInterrupt } from '../../support/rig-ground.ts';
 import { TestTerminal } from '../../support/terminal.ts';
@@ -34,23 +34,23 @@ async function denyAll(fake: Invocation): Promise<void> {
 
 /** A group with one session, which failed because all its calls were denied. */
 async function deniedGroup(...options: string[]): Promise<string> {
-  const group = await user.group('auth', { api: options });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  await denyAll(await user.begun(group, 'api'));
+  const group = await nightUser.group('auth', { api: options });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  await denyAll(await nightUser.begun(group, 'api'));
   expect((await run.finished).code).toBe(1);
   return group;
 }
 
 function allowed(group: string): readonly string[] | undefined {
-  const last = user.events(group).findLast((event) => event.type === 'session_changed');
+  const last = nightUser.events(group).findLast((event) => event.type === 'session_changed');
   return (last as Extract<GroupEvent, { type: 'session_changed' }> | undefined)?.session.allowedTools;
 }
 
 test('session allow --all allows all denied calls, and the session continues', async () => {
   const group = await deniedGroup('--allowed-tools', 'Edit');
-  expect(await user.ok('group', 'show', group)).toContain(`session allow ${group}/api --denied --retry`);
-  const allow = user.start('session', 'allow', 'auth/api', '--denied', '--retry');
-  const fake = await user.begun(group, 'api');
+  expect(await nightUser.ok('group', 'show', group)).toContain(`session allow ${group}/api --denied --retry`);
+  const allow = nightUser.start('session', 'allow', 'auth/api', '--denied', '--retry');
+  const fake = await nightUser.begun(group, 'api');
   expect(fake.hello.args.filter((arg) => arg.startsWith('--allowedTools='))).toEqual(
     ['Edit', ...offered].map((rule) => `--allowedTools=${rule}`),
   );
@@ -58,14 +58,14 @@ test('session allow --all allows all denied calls, and the session continues', a
   const stillDenied =
     'Still denied: Write /p/.git/config; no rule helps. You asked to edit a file which is a sensitive file.';
   expect(await allow.finished).toMatchObject({ code: 0, stderr: `${stillDenied}\n` });
-  expect(user.events(group).filter(({ type }) => type === 'session_changed')).toMatchObject([
+  expect(nightUser.events(group).filter(({ type }) => type === 'session_changed')).toMatchObject([
     { changed: ['allowedTools'] },
   ]);
 }, 60_000);
 
 test('session allow lists denied calls with their rules, and the command that adds them', async () => {
   const group = await deniedGroup();
-  const shown = await user.ok('session', 'allow', 'auth/api');
+  const shown = await nightUser.ok('session', 'allow', 'auth/api');
   expect(shown).toBe(
     [
       'denied: Write /p/.git/config',
@@ -82,14 +82,14 @@ test('session allow lists denied calls with their rules, and the command that ad
     ].join('\n'),
   );
   expect(allowed(group)).toBeUndefined();
-  const said = await user.ok('session', 'allow', 'auth/api', offered[0] ?? '');
+  const said = await nightUser.ok('session', 'allow', 'auth/api', offered[0] ?? '');
   expect(said).toBe(
     `Session 001 api now allows Bash(npm test:*). Retry with: claude-code-agent session retry ${group}/api`,
   );
-  const json = await user.json<object>('session', 'allow', 'auth/api', '--denied');
-  expect(json).toMatchObject({ session: user.id('api'), allowed: offered.slice(1) });
+  const json = await nightUser.json<object>('session', 'allow', 'auth/api', '--denied');
+  expect(json).toMatchObject({ session: nightUser.id('api'), allowed: offered.slice(1) });
   expect(allowed(group)).toEqual(offered);
-  expect(await user.run('session', 'allow', 'auth/api', '--denied')).toMatchObject({
+  expect(await nightUser.run('session', 'allow', 'auth/api', '--denied')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('are already allowed'),
   });
@@ -97,13 +97,13 @@ test('session allow lists denied calls with their rules, and the command that ad
 
 test('on a terminal session allow lets the user choose rules by number', async () => {
   const group = await deniedGroup();
-  const line = [user.program, 'session', 'allow', 'auth/api'];
-  const terminal = new TestTerminal(line, { cwd: user.folder, env: user.env, columns: 100 });
+  const line = [nightUser.program, 'session', 'allow', 'auth/api'];
+  const terminal = new TestTerminal(line, { cwd: nightUser.folder, env: nightUser.env, columns: 100 });
   await terminal.shows('Allow which?');
   terminal.type('1, 3\r');
   expect(await terminal.exited).toBe(0);
   expect(allowed(group)).toEqual([offered[0] ?? '', offered[2] ?? '']);
-  const again = new TestTerminal(line, { cwd: user.folder, env: user.env, columns: 100 });
+  const again = new TestTerminal(line, { cwd: nightUser.folder, env: nightUser.env, columns: 100 });
   await again.shows('Allow which?', 'Bash(rm -rf build)');
   again.type('9\r');
   expect(await again.exited).toBe(2);
@@ -111,32 +111,32 @@ test('on a terminal session allow lets the user choose rules by number', async (
 }, 60_000);
 
 test('a live runner adds allowed rules to a waiting session, also from two commands at once', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
+  const group = await nightUser.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const api = await nightUser.begun(group, 'api');
   const rules = ['Edit', 'Bash(make)', 'WebSearch'];
-  const asked = rules.map((rule) => user.start('session', 'allow', 'auth/web', rule).finished);
+  const asked = rules.map((rule) => nightUser.start('session', 'allow', 'auth/web', rule).finished);
   for (const { code } of await Promise.all(asked)) expect(code).toBe(0);
   expect([...(allowed(group) ?? [])].sort()).toEqual([...rules].sort());
-  const refused = await user.run('session', 'allow', 'auth/api', 'Edit');
+  const refused = await nightUser.run('session', 'allow', 'auth/api', 'Edit');
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`session pause ${group}/api`) });
-  const pause = user.start('group', 'pause', group);
+  const pause = nightUser.start('group', 'pause', group);
   await obeyInterrupt(api, 0.01);
   await pause.finished;
   await run.finished;
 }, 60_000);
 
 test('session allow refuses an invalid rule, and a session without denied calls', async () => {
-  const group = await user.group('auth', { api: [] });
+  const group = await nightUser.group('auth', { api: [] });
   for (const [rules, words] of [
     [['--', '--mcp-config'], 'is not a permission rule'],
     [['Bash(('], 'is not a permission rule'],
     [['--denied'], 'No calls of'],
     [['--json', '--retry'], '--json and --retry cannot'],
   ] as const) {
-    const { code, stdout, stderr } = await user.run('session', 'allow', 'auth/api', ...rules);
+    const { code, stdout, stderr } = await nightUser.run('session', 'allow', 'auth/api', ...rules);
     expect([rules, code, stdout, stderr]).toEqual([rules, 2, '', expect.stringContaining(words)]);
   }
-  expect(await user.ok('session', 'allow', 'auth/api')).toBe('No calls of session 001 api were denied.');
+  expect(await nightUser.ok('session', 'allow', 'auth/api')).toBe('No calls of session 001 api were denied.');
   expect(allowed(group)).toBeUndefined();
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
 import { sessionUuid } from '../../../src/core/id.ts';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
 import { rig } from '../../support/rig-ground.ts';
 
@@ -17,7 +17,7 @@ withNight();
 const failure = resultLine(0.01, { is_error: true, result: 'It went wrong.' });
 
 function folderOf(group: string, name: string): string {
-  return join(user.data, 'session-groups', group, 'sessions', user.id(name));
+  return join(nightUser.data, 'session-groups', group, 'sessions', nightUser.id(name));
 }
 
 /** claude keeps its conversation. */
@@ -25,21 +25,21 @@ function converse(group: string, name: string): void {
   const folder = join(folderOf(group, name), 'claude-config', 'projects', 'p');
   mkdirSync(folder, { recursive: true });
   const line = { type: 'user', message: { role: 'user', content: 'Do it.' } };
-  writeFileSync(join(folder, `${sessionUuid(user.id(name))}.jsonl`), `${JSON.stringify(line)}\n`);
+  writeFileSync(join(folder, `${sessionUuid(nightUser.id(name))}.jsonl`), `${JSON.stringify(line)}\n`);
 }
 
 type Changed = Extract<GroupEvent, { type: 'session_changed' }>;
 
 function changes(group: string): Changed[] {
-  return user.events(group).filter((event): event is Changed => event.type === 'session_changed');
+  return nightUser.events(group).filter((event): event is Changed => event.type === 'session_changed');
 }
 
 async function definitionOf(group: string, name: string): Promise<Partial<SessionDefinition>> {
-  const last = user
+  const last = nightUser
     .events(group)
     .findLast(
       (event) =>
-        (event.type === 'session_added' || event.type === 'session_changed') && event.sessionId === user.id(name),
+        (event.type === 'session_added' || event.type === 'session_changed') && event.sessionId === nightUser.id(name),
     );
   return (last as Changed).session;
 }
@@ -47,21 +47,21 @@ async function definitionOf(group: string, name: string): Promise<Partial<Sessio
 const words = (fake: Invocation) => fake.hello.args;
 
 test('a failed session gets an edited task in the conversation that it continues', async () => {
-  const group = await user.group('auth', { api: ['--model', 'opus', '--retries', '0'] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const first = await user.begun(group, 'api');
+  const group = await nightUser.group('auth', { api: ['--model', 'opus', '--retries', '0'] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const first = await nightUser.begun(group, 'api');
   converse(group, 'api');
   await first.print(failure);
   await run.finished;
-  const edited = await user.run('session', 'edit', 'auth/api', '--prompt', 'Do THAT.', '--model', 'haiku');
+  const edited = await nightUser.run('session', 'edit', 'auth/api', '--prompt', 'Do THAT.', '--model', 'haiku');
   expect(edited).toEqual({
     code: 0,
     stdout: `Changed 001 api: prompt, model. Retry with: claude-code-agent session retry ${group}/api\n`,
     stderr: '',
   });
   expect(changes(group)).toMatchObject([{ changed: ['prompt', 'model'], session: { retries: 0, prompt: 'Do THAT.' } }]);
-  const retry = user.start('session', 'retry', 'auth/api');
-  const second = await user.next('api');
+  const retry = nightUser.start('session', 'retry', 'auth/api');
+  const second = await nightUser.next('api');
   const said = await second.prompt();
   expect(said).toContain('The user has changed the task.');
   expect(said).toContain('Do THAT.');
@@ -74,21 +74,21 @@ test('a failed session gets an edited task in the conversation that it continues
   await second.init();
   await second.print(failure);
   await retry.finished;
-  const again = user.start('session', 'retry', 'auth/api');
-  const third = await user.next('api');
+  const again = nightUser.start('session', 'retry', 'auth/api');
+  const third = await nightUser.next('api');
   await third.init();
   await third.succeed();
   expect((await again.finished).code).toBe(0);
 }, 60_000);
 
 test('without its conversation an edited session is warned that existing work may be of another task', async () => {
-  const group = await user.group('auth', { api: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  await (await user.begun(group, 'api')).print(failure);
+  const group = await nightUser.group('auth', { api: [] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  await (await nightUser.begun(group, 'api')).print(failure);
   await run.finished;
-  await user.ok('session', 'edit', 'auth/api', '--prompt', 'Do THAT.');
-  const retry = user.start('session', 'retry', 'auth/api');
-  const second = await user.next('api');
+  await nightUser.ok('session', 'edit', 'auth/api', '--prompt', 'Do THAT.');
+  const retry = nightUser.start('session', 'retry', 'auth/api');
+  const second = await nightUser.next('api');
   const said = await second.prompt();
   expect([second.resumed, said.includes('The task was another one before')]).toEqual([false, true]);
   await second.init();
@@ -97,17 +97,17 @@ test('without its conversation an edited session is warned that existing work ma
 }, 60_000);
 
 test('a live runner starts a session with its edits, and refuses edits of a running one', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
-  const run = user.start('group', 'run', group, '--output', 'json');
-  const api = await user.begun(group, 'api');
-  expect(await user.run('session', 'edit', 'auth/api', '--effort', 'low')).toEqual({
+  const group = await nightUser.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = nightUser.start('group', 'run', group, '--output', 'json');
+  const api = await nightUser.begun(group, 'api');
+  expect(await nightUser.run('session', 'edit', 'auth/api', '--effort', 'low')).toEqual({
     code: 1,
     stdout: '',
     stderr:
       'claude-code-agent: Session 001 api is running and cannot be edited. Pause it first: ' +
       `claude-code-agent session pause ${group}/api\n`,
   });
-  const json = await user.ok(
+  const json = await nightUser.ok(
     'session',
     'edit',
     'auth/web',
@@ -117,17 +117,17 @@ test('a live runner starts a session with its edits, and refuses edits of a runn
     'Edit',
     '--json',
   );
-  expect(JSON.parse(json)).toEqual({ group, session: user.id('web'), changed: ['prompt', 'allowedTools'] });
+  expect(JSON.parse(json)).toEqual({ group, session: nightUser.id('web'), changed: ['prompt', 'allowedTools'] });
   await api.succeed();
-  const web = await user.next('web');
+  const web = await nightUser.next('web');
   expect(await web.prompt()).toBe('The task of this session:\n\nDo THAT.');
   expect(words(web)).toContain('--allowedTools=Edit');
   await web.init();
   await web.succeed();
   const { stdout } = await run.finished;
   const edited = stdout.split('\n').find((line) => line.includes('session_edited')) ?? '{}';
-  expect(JSON.parse(edited)).toMatchObject({ sessionId: user.id('web'), changed: ['prompt', 'allowedTools'] });
-  expect((await user.run('session', 'edit', 'auth/web', '--prompt', 'x')).stderr).toContain(
+  expect(JSON.parse(edited)).toMatchObject({ sessionId: nightUser.id('web'), changed: ['prompt', 'allowedTools'] });
+  expect((await nightUser.run('session', 'edit', 'auth/web', '--prompt', 'x')).stderr).toContain(
     `claude-code-agent group copy ${group} --from web`,
   );
 }, 60_000);
@@ -135,11 +135,11 @@ test('a live runner starts a session with its edits, and refuses edits of a runn
 test('session edit changes only the given options, and edits can be reverted', async () => {
   const given = ['--model', 'opus', '--max-budget-usd', '2', '--accept', 'true', '--accept-retries', '3'];
   const more = ['--untrusted', '--timeout', '5m', '--settings-override', '{"permissions":{"deny":["WebFetch"]}}'];
-  const group = await user.group('auth', { lib: [], api: [...given, ...more, '--depends-on', 'lib'] });
+  const group = await nightUser.group('auth', { lib: [], api: [...given, ...more, '--depends-on', 'lib'] });
   const before = await definitionOf(group, 'api');
-  expect(await user.ok('session', 'edit', 'auth/api', '--description', 'the API')).toContain('description');
+  expect(await nightUser.ok('session', 'edit', 'auth/api', '--description', 'the API')).toContain('description');
   expect(await definitionOf(group, 'api')).toEqual({ ...before, description: 'the API' });
-  await user.ok('session', 'edit', 'auth/api', '--no-inherit-from-group', '--accept', 'npm test');
+  await nightUser.ok('session', 'edit', 'auth/api', '--no-inherit-from-group', '--accept', 'npm test');
   expect(await definitionOf(group, 'api')).toEqual({
     ...before,
     description: 'the API',
@@ -154,50 +154,50 @@ test('session edit changes only the given options, and edits can be reverted', a
     '--no-timeout',
     '--no-depends-on',
   ];
-  await user.ok('session', 'edit', 'auth/api', ...back);
+  await nightUser.ok('session', 'edit', 'auth/api', ...back);
   const left = await definitionOf(group, 'api');
   expect(Object.keys(left).sort()).toEqual(
     ['config', 'createdAt', 'dependsOn', 'description', 'id', 'name', 'projectPath', 'prompt'].sort(),
   );
   expect(left.dependsOn).toEqual([]);
-  expect(await user.ok('session', 'edit', 'auth/api', '--description', 'the API')).toBe(
+  expect(await nightUser.ok('session', 'edit', 'auth/api', '--description', 'the API')).toBe(
     '002 api already has these settings.',
   );
 });
 
 test('session edit keeps the session’s template and its variables', async () => {
-  const prompts = join(user.project('api'), '.claude-code-agent', 'templates', 'prompts');
+  const prompts = join(nightUser.project('api'), '.claude-code-agent', 'templates', 'prompts');
   mkdirSync(prompts, { recursive: true });
   const text = '---\nvariables:\n  - { name: area, required: true }\n  - { name: ticket, required: true }\n---\n';
   writeFileSync(join(prompts, 'fix.md'), `${text}Fix {{ticket}} in {{area}}.`);
-  const group = await user.ok('group', 'create', 'auth');
-  const add = ['--project', user.project('api'), '--template', 'fix', '--var', 'area=web', '--var', 'ticket=A-1'];
-  user.note('api', await user.ok('session', 'add', group, '--name', 'api', ...add));
-  await user.ok('session', 'edit', 'auth/api', '--var', 'ticket=A-2');
+  const group = await nightUser.ok('group', 'create', 'auth');
+  const add = ['--project', nightUser.project('api'), '--template', 'fix', '--var', 'area=web', '--var', 'ticket=A-1'];
+  nightUser.note('api', await nightUser.ok('session', 'add', group, '--name', 'api', ...add));
+  await nightUser.ok('session', 'edit', 'auth/api', '--var', 'ticket=A-2');
   expect(await definitionOf(group, 'api')).toMatchObject({
     prompt: 'Fix A-2 in web.',
     template: 'fix',
     variables: { area: 'web', ticket: 'A-2' },
   });
-  await user.ok('session', 'edit', 'auth/api', '--model', 'haiku');
+  await nightUser.ok('session', 'edit', 'auth/api', '--model', 'haiku');
   expect((await definitionOf(group, 'api')).prompt).toBe('Fix A-2 in web.');
-  await user.ok('session', 'edit', 'auth/api', '--prompt', 'Leave {{area}} alone.');
+  await nightUser.ok('session', 'edit', 'auth/api', '--prompt', 'Leave {{area}} alone.');
   const typed = await definitionOf(group, 'api');
   expect([typed.prompt, typed.template]).toEqual(['Leave web alone.', undefined]);
-  expect(await user.run('session', 'edit', 'auth/api', '--var', 'colour=red')).toMatchObject({
+  expect(await nightUser.run('session', 'edit', 'auth/api', '--var', 'colour=red')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('uses a variable "colour"'),
   });
 });
 
 test('after the edit of a wrong acceptance command claude is not started again', async () => {
-  const group = await user.group('auth', { api: ['--accept', 'false', '--accept-retries', '0'] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  await (await user.begun(group, 'api')).succeed();
+  const group = await nightUser.group('auth', { api: ['--accept', 'false', '--accept-retries', '0'] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  await (await nightUser.begun(group, 'api')).succeed();
   expect((await run.finished).code).toBe(1);
-  await user.ok('session', 'edit', 'auth/api', '--accept', 'true');
+  await nightUser.ok('session', 'edit', 'auth/api', '--accept', 'true');
   const started = rig.invocations.length;
-  expect(await user.run('session', 'retry', 'auth/api')).toMatchObject({ code: 0 });
+  expect(await nightUser.run('session', 'retry', 'auth/api')).toMatchObject({ code: 0 });
   expect(rig.invocations.length).toBe(started);
 }, 60_000);
 
@@ -216,9 +216,9 @@ const refused: Readonly<Record<string, readonly [readonly string[], string]>> = 
 };
 
 test('session edit refuses what session add refuses and writes nothing', async () => {
-  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const group = await nightUser.group('auth', { api: [], web: ['--depends-on', 'api'] });
   for (const [name, [options, words]] of Object.entries(refused)) {
-    const { code, stdout, stderr } = await user.run('session', 'edit', 'auth/api', ...options);
+    const { code, stdout, stderr } = await nightUser.run('session', 'edit', 'auth/api', ...options);
     expect([name, code, stdout, stderr]).toEqual([name, 2, '', expect.stringContaining(words)]);
   }
   expect(changes(group)).toEqual([]);
@@ -226,21 +226,21 @@ test('session edit refuses what session add refuses and writes nothing', async (
 
 test('a session that has not started can move to another project and gets its commands', async () => {
   const put = (name: string, accept: string) => {
-    const folder = join(user.project(name), '.claude-code-agent');
+    const folder = join(nightUser.project(name), '.claude-code-agent');
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'project.yaml'), `accept: ${accept}\n`);
   };
   put('api', 'make old');
   put('web', 'make new');
-  const group = await user.group('auth', { api: ['--accept-retries', '2'] });
-  const moved = await user.run('session', 'edit', 'auth/api', '--project', user.project('web'));
+  const group = await nightUser.group('auth', { api: ['--accept-retries', '2'] });
+  const moved = await nightUser.run('session', 'edit', 'auth/api', '--project', nightUser.project('web'));
   expect(moved).toMatchObject({ code: 0, stderr: expect.stringContaining('sets accept "make new"') });
   expect(await definitionOf(group, 'api')).toMatchObject({
-    projectPath: user.project('web'),
+    projectPath: nightUser.project('web'),
     accept: 'make new',
     acceptRetries: 2,
   });
-  rmSync(join(user.project('web'), '.claude-code-agent'), { recursive: true });
-  await user.ok('session', 'edit', 'auth/api', '--accept-timeout', '5m');
+  rmSync(join(nightUser.project('web'), '.claude-code-agent'), { recursive: true });
+  await nightUser.ok('session', 'edit', 'auth/api', '--accept-timeout', '5m');
   expect(await definitionOf(group, 'api')).toMatchObject({ accept: 'make new', acceptTimeoutMs: 300_000 });
 });

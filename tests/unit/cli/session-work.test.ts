@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { Repository } from '../../support/git/repository.ts';
 
 withNight();
@@ -19,7 +19,7 @@ interface Shown {
 
 /** Creates a repository with a commit as a project and returns its path. */
 function repository(name: string): string {
-  const made = new Repository(join(user.folder, 'projects', name));
+  const made = new Repository(join(nightUser.folder, 'projects', name));
   made.commit({ 'README.md': name });
   return made.folder;
 }
@@ -30,7 +30,7 @@ function write(path: string, text: string): string {
   return path;
 }
 
-const show = (session: string) => user.json<Shown>('session', 'show', session);
+const show = (session: string) => nightUser.json<Shown>('session', 'show', session);
 
 const everything = [
   ...['--isolate', 'worktree', '--accept', "npm test -- 'a b'", '--accept-retries', '0', '--accept-timeout', '90s'],
@@ -50,30 +50,30 @@ const kept = {
 test('work options are stored with the project’s repository, from any folder of it', async () => {
   const project = repository('mono');
   mkdirSync(join(project, 'packages/web'), { recursive: true });
-  const group = await user.ok('group', 'create', 'work');
+  const group = await nightUser.ok('group', 'create', 'work');
   const add = ['session', 'add', group, '--prompt', 'hi', '--project'];
-  await user.ok(...add, project, '--name', 'api', ...everything);
-  await user.ok(...add, join(project, 'packages/web'), '--name', 'web');
-  await user.ok(...add, user.project('plain'), '--name', 'plain', '--accept', 'true');
+  await nightUser.ok(...add, project, '--name', 'api', ...everything);
+  await nightUser.ok(...add, join(project, 'packages/web'), '--name', 'web');
+  await nightUser.ok(...add, nightUser.project('plain'), '--name', 'plain', '--accept', 'true');
   expect(await show('work/api')).toMatchObject({ ...kept, repository: join(project, '.git') });
   expect((await show('work/web')).repository).toBe(join(project, '.git'));
   expect((await show('work/plain')).repository).toBeUndefined();
-  const shown = await user.ok('session', 'show', 'work/api');
+  const shown = await nightUser.ok('session', 'show', 'work/api');
   expect(shown).toContain("Accept: npm test -- 'a b' (0 retries, at most 1m 30s)");
   expect(shown).toContain('Works in: its own worktree, because it was requested');
 });
 
 test('a live runner stores the same work options', async () => {
-  const group = await user.group('auth', { api: [] });
-  const run = user.start('group', 'run', group, '--output', 'quiet', '--concurrent', '1');
-  const api = await user.begun(group, 'api');
+  const group = await nightUser.group('auth', { api: [] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet', '--concurrent', '1');
+  const api = await nightUser.begun(group, 'api');
   const project = repository('late');
   const add = ['session', 'add', group, '--project', project, '--prompt', 'hi', '--depends-on', 'api'];
-  await user.ok(...add, '--name', 'late', ...everything);
+  await nightUser.ok(...add, '--name', 'late', ...everything);
   expect(await show('auth/late')).toMatchObject({ ...kept, repository: join(project, '.git') });
-  const bad = await user.run(...add, '--name', 'bad', '--accept', ' ');
+  const bad = await nightUser.run(...add, '--name', 'bad', '--accept', ' ');
   expect(bad).toMatchObject({ code: 2, stdout: '' });
-  await user.ok('session', 'remove', 'auth/late', '--force');
+  await nightUser.ok('session', 'remove', 'auth/late', '--force');
   await api.succeed(0.01);
   expect((await run.finished).code).toBe(0);
 }, 60_000);
@@ -96,13 +96,13 @@ describe('refused work options', () => {
     [['--isolate', 'none', '--no-commit'], '--no-commit applies only to worktrees, and the session gets none.'],
     [['--expect-changes'], '--expect-changes needs a git repository, and the project is not in one.'],
   ])('the work options %j are refused, and no session is added', async (options, words) => {
-    const group = await user.ok('group', 'create', 'work');
-    const { code, stdout, stderr } = await user.run(
-      ...['session', 'add', group, '--project', user.project('plain'), '--prompt', 'hi', ...options],
+    const group = await nightUser.ok('group', 'create', 'work');
+    const { code, stdout, stderr } = await nightUser.run(
+      ...['session', 'add', group, '--project', nightUser.project('plain'), '--prompt', 'hi', ...options],
     );
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(words)]);
-    expect(await user.json('session', 'list', group)).toEqual([]);
+    expect(await nightUser.json('session', 'list', group)).toEqual([]);
   });
 });
 
@@ -110,19 +110,19 @@ describe('project files', () => {
   test('a project file applies without options and is announced once; later changes have no effect', async () => {
     const project = repository('api');
     const file = write(join(project, '.claude-code-agent/project.yaml'), 'accept: npm test\nsetup: npm ci\n');
-    const group = await user.ok('group', 'create', 'work');
+    const group = await nightUser.ok('group', 'create', 'work');
     const add = ['session', 'add', group, '--project', project, '--prompt', 'hi'];
-    const added = await user.run(...add, '--name', 'one');
+    const added = await nightUser.run(...add, '--name', 'one');
     expect(added).toMatchObject({
       code: 0,
       stderr: `${file} sets accept "npm test" and setup "npm ci"; leave them out with --no-accept and --no-setup.\n`,
     });
     write(file, 'accept: rm -rf .\n');
     expect(await show('work/one')).toMatchObject({ accept: 'npm test', setup: 'npm ci' });
-    const other = await user.run(...add, '--name', 'two', '--accept', 'make');
+    const other = await nightUser.run(...add, '--name', 'two', '--accept', 'make');
     expect(other.stderr).toBe('');
     expect((await show('work/two')).accept).toBe('make');
-    expect((await user.run(...add, '--name', 'three', '--no-accept')).stderr).toBe('');
+    expect((await nightUser.run(...add, '--name', 'three', '--no-accept')).stderr).toBe('');
     expect((await show('work/three')).accept).toBeUndefined();
   });
 
@@ -130,9 +130,9 @@ describe('project files', () => {
     const project = repository('api');
     const file = write(join(project, '.claude-code-agent/project.yaml'), 'acept: x\n');
     const line = `${file}:1:1: the project file has no "acept"; did you mean "accept"?`;
-    const group = await user.ok('group', 'create', 'work');
+    const group = await nightUser.ok('group', 'create', 'work');
     const flow = write(
-      join(user.folder, 'flow.yaml'),
+      join(nightUser.folder, 'flow.yaml'),
       `version: 1\nsessions: { a: { project: "${project}", prompt: hi } }`,
     );
     for (const args of [
@@ -140,12 +140,12 @@ describe('project files', () => {
       ['group', 'create', 'other', '--from', flow],
       ['template', 'validate', file],
     ]) {
-      const { code, stdout, stderr } = await user.run(...args);
+      const { code, stdout, stderr } = await nightUser.run(...args);
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
       expect(stderr).toContain(line);
     }
     write(file, 'setup: npm ci\n');
-    expect(await user.ok('template', 'validate', file)).toBe('The project file is valid.');
+    expect(await nightUser.ok('template', 'validate', file)).toBe('The project file is valid.');
   });
 });
 
@@ -161,12 +161,12 @@ sessions:
 
 test('group plan shows which sessions get worktrees and why, and every command that will run', async () => {
   for (const name of ['api', 'web']) repository(name);
-  user.project('plain');
-  const file = write(join(user.folder, 'flow.yaml'), flow(join(user.folder, 'projects')));
-  const group = await user.ok('group', 'create', 'flow', '--from', file);
-  const { config } = await user.json<{ config: object }>('group', 'show', group);
+  nightUser.project('plain');
+  const file = write(join(nightUser.folder, 'flow.yaml'), flow(join(nightUser.folder, 'projects')));
+  const group = await nightUser.ok('group', 'create', 'flow', '--from', file);
+  const { config } = await nightUser.json<{ config: object }>('group', 'show', group);
   expect(config).toMatchObject({ shareCheckouts: true });
-  const plan = await user.run('group', 'plan', group);
+  const plan = await nightUser.run('group', 'plan', group);
   expect(plan.stdout).toContain(`
 Works in
   its own worktree, because sessions may share a repository, or one requested it: 001 one, 002 two, 003 three
@@ -175,33 +175,37 @@ Shell commands
   accept npm test (1 retry, at most 10m 00s): 001 one, 002 two, 004 four
   setup npm ci (at most 10m 00s): 002 two
 `);
-  const { sessions } = JSON.parse((await user.run('group', 'plan', group, '--json')).stdout) as { sessions: Shown[] };
+  const { sessions } = JSON.parse((await nightUser.run('group', 'plan', group, '--json')).stdout) as {
+    sessions: Shown[];
+  };
   expect(sessions.map(({ name, isolation }) => [name, isolation?.mode])).toEqual([
     ['one', 'worktree'],
     ['two', 'worktree'],
     ['three', 'worktree'],
     ['four', 'none'],
   ]);
-  const shared = await user.ok('group', 'create', 'shared', '--share-checkouts');
-  expect((await user.json<{ config: object }>('group', 'show', shared)).config).toMatchObject({ shareCheckouts: true });
+  const shared = await nightUser.ok('group', 'create', 'shared', '--share-checkouts');
+  expect((await nightUser.json<{ config: object }>('group', 'show', shared)).config).toMatchObject({
+    shareCheckouts: true,
+  });
 });
 
 test('group plan says that a setup command does not run without a worktree', async () => {
-  const group = await user.ok('group', 'create', 'alone');
-  await user.ok('session', 'add', group, '--project', repository('api'), '--prompt', 'hi', '--setup', 'npm ci');
-  const { stdout } = await user.run('group', 'plan', group);
+  const group = await nightUser.ok('group', 'create', 'alone');
+  await nightUser.ok('session', 'add', group, '--project', repository('api'), '--prompt', 'hi', '--setup', 'npm ci');
+  const { stdout } = await nightUser.run('group', 'plan', group);
   expect(stdout).toContain('\nNot run without a worktree\n  setup npm ci: 001\n');
   expect(stdout).not.toContain('Shell commands');
 });
 
 test('only sessions that may get a branch can have theirs referenced', async () => {
   const project = repository('api');
-  const group = await user.ok('group', 'create', 'work');
+  const group = await nightUser.ok('group', 'create', 'work');
   const add = ['session', 'add', group, '--project', project, '--prompt'];
-  await user.ok(...add, 'hi', '--name', 'own');
-  await user.ok(...add, 'hi', '--name', 'none', '--isolate', 'none');
+  await nightUser.ok(...add, 'hi', '--name', 'own');
+  await nightUser.ok(...add, 'hi', '--name', 'none', '--isolate', 'none');
   const ask = (name: string) =>
-    user.run(...add, `Look at {{sessions.${name}.branch}} ({{sessions.${name}.diffStat}})`, '--depends-on', name);
+    nightUser.run(...add, `Look at {{sessions.${name}.branch}} ({{sessions.${name}.diffStat}})`, '--depends-on', name);
   expect((await ask('own')).code).toBe(0);
   const refused = await ask('none');
   expect(refused).toMatchObject({ code: 2, stdout: '' });

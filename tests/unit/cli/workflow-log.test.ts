@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { createOutput } from '../../../src/cli/output.ts';
-import { user, withNight } from '../../support/cli/night.ts';
+import { nightUser, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { fc } from '../../support/property.ts';
 
@@ -16,9 +16,9 @@ const actions = { GITHUB_ACTIONS: 'true' };
 const commandsIn = (text: string) => text.split(/\r\n|\r|\n/).filter((line) => /^\s*::|##\[/.test(line));
 
 async function completed(): Promise<string> {
-  const group = await user.group('auth', { api: ['--description', '::error ::named', '--prompt', hostile] });
-  const run = user.start('group', 'run', group, '--output', 'quiet');
-  const api = await user.begun(group, 'api');
+  const group = await nightUser.group('auth', { api: ['--description', '::error ::named', '--prompt', hostile] });
+  const run = nightUser.start('group', 'run', group, '--output', 'quiet');
+  const api = await nightUser.begun(group, 'api');
   await api.print({ type: 'assistant', message: { id: 'm', content: [{ type: 'text', text: hostile }] } });
   await api.succeed(0.25, hostile);
   await run.finished;
@@ -40,10 +40,10 @@ test('session text is no GitHub workflow command in any command’s output', asy
     ['group', 'list'],
   ];
   for (const line of lines) {
-    const { code, stdout, stderr } = await user.runWith({ env: actions }, ...line);
+    const { code, stdout, stderr } = await nightUser.runWith({ env: actions }, ...line);
     const named = line.join(' ');
     expect({ named, code, commands: commandsIn(stdout + stderr) }).toEqual({ named, code: 0, commands: [] });
-    const elsewhere = await user.run(...line);
+    const elsewhere = await nightUser.run(...line);
     if (line.includes('--json')) expect(parsed(stdout)).toEqual(parsed(elsewhere.stdout));
     if (line[1] === 'logs') expect(stdout).toContain('taken over');
   }
@@ -59,9 +59,9 @@ const parsed = (text: string): unknown => {
 
 test('output to a file is unchanged under GITHUB_ACTIONS', async () => {
   const group = await completed();
-  const file = Bun.file(join(user.folder, 'api.jsonl'));
+  const file = Bun.file(join(nightUser.folder, 'api.jsonl'));
   const command = [launcher, 'session', 'logs', `${group}/api`, '--raw'];
-  const child = Bun.spawn(command, { env: { ...user.env, ...actions }, stdout: file, stderr: 'inherit' });
+  const child = Bun.spawn(command, { env: { ...nightUser.env, ...actions }, stdout: file, stderr: 'inherit' });
   expect(await child.exited).toBe(0);
   expect(await file.text()).toContain('so ##[error]taken over');
 }, 60_000);

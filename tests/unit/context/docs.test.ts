@@ -9,29 +9,29 @@ import { dirname, join } from 'node:path';
 import { projectAt } from '../../../src/context/faber/project.ts';
 import { loadWorkflowConfig } from '../../../src/context/faber/workflow-config.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 
-const text = readFileSync(join(packageRoot, 'docs', 'context.md'), 'utf8');
+const text = readFileSync(join(checkoutRoot, 'docs', 'context.md'), 'utf8');
 
 test('every command in docs/context.md exists', () => {
   const groups = ['session', 'cpm', 'hook', 'handover', 'faber'];
   const named = [...text.matchAll(/cca ([a-z]+) ([a-z-]+)/g)].filter(([, group = '']) => groups.includes(group));
   expect(new Set(named.map(([, group]) => group))).toEqual(new Set(groups));
-  const program = readFileSync(join(packageRoot, 'src/cli/entries.ts'), 'utf8');
+  const program = readFileSync(join(checkoutRoot, 'src/cli/entries.ts'), 'utf8');
   const commands = new Set([...program.matchAll(/(?:\[|^ {4})'([a-z]+ [a-z-]+)',/gm)].map(([, path]) => path));
   for (const [, group, name] of named) expect(commands).toContain(`${group} ${name}`);
 });
 
 test('every package file and slash command in docs/context.md exists', () => {
   for (const [, path = ''] of text.matchAll(/((?:examples|templates)\/[\w./-]+\.(?:sh|json|yaml))/g)) {
-    expect([path, existsSync(join(packageRoot, path))]).toEqual([path, true]);
+    expect([path, existsSync(join(checkoutRoot, path))]).toEqual([path, true]);
   }
   for (const name of ['prime-context', 'session-end', 'workflow-run']) {
     expect(text).toContain(`\`/${name}\``);
     expect(text).toContain(`\`/cpm:${name}\``);
     expect(text).toContain(`\`/fractary-faber:${name}\``);
     for (const folder of ['configs/faber/commands', 'plugin/commands']) {
-      expect(existsSync(join(packageRoot, 'templates', folder, `${name}.md`))).toBe(true);
+      expect(existsSync(join(checkoutRoot, 'templates', folder, `${name}.md`))).toBe(true);
     }
   }
 });

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { keyActions } from '../../../src/tui/dashboard/actions.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { documents } from '../../support/docs/document.ts';
 import { parseArguments } from '../../support/parse-command.ts';
 
@@ -32,7 +32,7 @@ test('docs: no command is in a block that the tests do not run', () => {
 });
 
 test('docs: the README has at most 600 words', () => {
-  const words = readFileSync(join(packageRoot, 'README.md'), 'utf8').split(/\s+/).filter(Boolean);
+  const words = readFileSync(join(checkoutRoot, 'README.md'), 'utf8').split(/\s+/).filter(Boolean);
   expect(words.length).toBeLessThanOrEqual(600);
 });
 

@@ -2,10 +2,10 @@
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { isThere } from '../../support/named-tests.ts';
 
-const document = readFileSync(join(packageRoot, 'docs', 'fleet-security.md'), 'utf8');
+const document = readFileSync(join(checkoutRoot, 'docs', 'fleet-security.md'), 'utf8');
 const attackers = (/\n## Who can do what\n([\s\S]*?)\n## Known limits/.exec(document)?.[1] ?? '')
   .split('\n### ')
   .slice(1)

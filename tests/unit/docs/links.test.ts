@@ -2,15 +2,15 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 
 const names = ['*.md', 'docs/**/*.md', 'examples/**/*.md'].flatMap((pattern) => [
-  ...new Bun.Glob(pattern).scanSync({ cwd: packageRoot }),
+  ...new Bun.Glob(pattern).scanSync({ cwd: checkoutRoot }),
 ]);
 
 /** Without fenced blocks. */
 function proseOf(name: string): string {
-  return readFileSync(join(packageRoot, name), 'utf8').replace(/^ *```.*?^ *```/gms, '');
+  return readFileSync(join(checkoutRoot, name), 'utf8').replace(/^ *```.*?^ *```/gms, '');
 }
 
 /** The anchor that GitHub makes of a heading. */
@@ -22,7 +22,7 @@ function anchorOf(heading: string): string {
 function problems(name: string, text: string): string[] {
   return [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].flatMap(([link, path = '', anchor]) => {
     const target = path === '' ? name : normalize(join(dirname(name), path));
-    if (!existsSync(join(packageRoot, target))) return [`${name}: ${link} leads nowhere`];
+    if (!existsSync(join(checkoutRoot, target))) return [`${name}: ${link} leads nowhere`];
     if (anchor === undefined || !target.endsWith('.md')) return [];
     const headings = [...proseOf(target).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
     return headings.includes(anchor) ? [] : [`${name}: ${link} leads to no heading of ${target}`];

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { SessionFiles, snapshotWork } from '../../../src/fleet/agent/checkpoint.ts';
 import { layOut, type Places } from '../../../src/fleet/agent/lay-out.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { basePath, unwrap } from '../../support/system/rig.ts';
+import { basePath, expectOk } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const world = createRealWorld();
@@ -35,25 +35,25 @@ test('a checkpoint omits known data and transfers new data unchanged', () => {
   write('prompt.md', 'old');
   const session = new SessionFiles(world.files, places);
   session.noteAll();
-  expect(unwrap(session.changed())).toBeNull();
+  expect(expectOk(session.changed())).toBeNull();
   write(talk, '{"a":1}\n{"b":2}\n{"half');
   write('claude-config/.claude.json', `{"${places.session}/worktree":{}}`);
   write('claude-config/image', '\0\x01');
   for (const own of ['transcript.jsonl', 'stderr.log', 'tmp/x', 'worktree/x', 'meta.json', 'order.json'])
     write(own, 'x');
   symlinkSync('/etc/hostname', join(places.session, 'link'));
-  const first = unwrap(session.changed());
+  const first = expectOk(session.changed());
   expect(first?.files.map(({ path }) => path)).toEqual([
     ...['claude-config/.claude.json', 'claude-config/image', 'claude-config/projects/{{cca:slug}}/talk.jsonl'],
   ]);
-  unwrap(layOut(world.files, first ?? { files: [] }, other));
+  expectOk(layOut(world.files, first ?? { files: [] }, other));
   expect(there('claude-config/.claude.json')).toBe(`{"${other.session}/worktree":{}}`);
   expect(there('claude-config/projects/-two/talk.jsonl')).toBe('{"a":1}\n{"b":2}\n');
-  expect(unwrap(session.changed())).toBeNull();
+  expect(expectOk(session.changed())).toBeNull();
   appendFileSync(join(places.session, talk), '"}\n{"c":3}\n');
-  const second = unwrap(session.changed());
+  const second = expectOk(session.changed());
   expect(second?.files).toMatchObject([{ offset: 16 }]);
-  unwrap(layOut(world.files, second ?? { files: [] }, other));
+  expectOk(layOut(world.files, second ?? { files: [] }, other));
   expect(there('claude-config/projects/-two/talk.jsonl')).toBe('{"a":1}\n{"b":2}\n{"half"}\n{"c":3}\n');
 });
 
@@ -66,7 +66,7 @@ test('data beyond the send limit is not read, and is sent once there is room', (
   const tooMuch = session.changed();
   expect(tooMuch.ok || tooMuch.failure.message).toStartWith('4301 MB would have to be sent to another host');
   rmSync(join(places.session, 'claude-config/endless'));
-  expect(unwrap(session.changed())?.files).toMatchObject([{ data: Buffer.from('one\n').toString('base64') }]);
+  expect(expectOk(session.changed())?.files).toMatchObject([{ data: Buffer.from('one\n').toString('base64') }]);
 });
 
 test('data that could not be stored for sending is reported again', () => {
@@ -74,11 +74,11 @@ test('data that could not be stored for sending is reported again', () => {
   write(talk, 'one\n');
   session.changed();
   write(talk, 'one\ntwo\n');
-  const lost = unwrap(session.changed());
+  const lost = expectOk(session.changed());
   session.takeBack();
   expect(lost).not.toBeNull();
-  expect(unwrap(session.changed())).toEqual(lost);
-  expect(unwrap(session.changed())).toBeNull();
+  expect(expectOk(session.changed())).toEqual(lost);
+  expect(expectOk(session.changed())).toBeNull();
 });
 
 test('a conversation that shrank or was replaced is sent completely', () => {
@@ -86,11 +86,11 @@ test('a conversation that shrank or was replaced is sent completely', () => {
   write(talk, 'one\ntwo\n');
   session.changed();
   writeFileSync(join(places.session, talk), 'new\n');
-  expect(unwrap(session.changed())?.files).toMatchObject([
+  expect(expectOk(session.changed())?.files).toMatchObject([
     { offset: 0, data: Buffer.from('new\n').toString('base64') },
   ]);
   rmSync(join(places.session, talk));
-  expect(unwrap(session.changed())).toBeNull();
+  expect(expectOk(session.changed())).toBeNull();
 });
 
 describe('worktree checkpoints', () => {
@@ -113,7 +113,7 @@ describe('worktree checkpoints', () => {
     const worktree = join(temp.path, 'worktree');
     const head = run(worktree, 'rev-parse', 'HEAD');
     const shoot = async (told: { head: string; snapshot: string }) =>
-      unwrap(await snapshotWork(git, { path: worktree, repository }, 'session-1', { told, remote: undefined }));
+      expectOk(await snapshotWork(git, { path: worktree, repository }, 'session-1', { told, remote: undefined }));
     expect(await shoot({ head, snapshot: head })).toBeNull();
     writeFileSync(join(worktree, 'staged'), 'x');
     run(worktree, 'add', 'staged');

@@ -23,7 +23,7 @@ import { joinLine, parseJoinLine } from '../../../src/fleet/join-line.ts';
 import { loginNames, loginText, readLogin } from '../../../src/fleet/login-files.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const { files } = createRealWorld();
@@ -58,28 +58,28 @@ function write(path: string, content: string, mode = 0o600): void {
 
 describe('fleet files', () => {
   test('fleet files are read as they were written, and only by their owner', () => {
-    unwrap(writeFleet(files, root, fleet));
-    unwrap(writeHost(files, root, host));
-    unwrap(writeAdded(files, root, { gpu1: { ssh: 'me@gpu1', program: '/data/host' } }));
-    expect(unwrap(readFleet(files, root))).toEqual(fleet);
-    expect(unwrap(readHost(files, root))).toEqual(host);
-    expect(unwrap(readAdded(files, root))).toEqual({ gpu1: { ssh: 'me@gpu1', program: '/data/host' } });
+    expectOk(writeFleet(files, root, fleet));
+    expectOk(writeHost(files, root, host));
+    expectOk(writeAdded(files, root, { gpu1: { ssh: 'me@gpu1', program: '/data/host' } }));
+    expect(expectOk(readFleet(files, root))).toEqual(fleet);
+    expect(expectOk(readHost(files, root))).toEqual(host);
+    expect(expectOk(readAdded(files, root))).toEqual({ gpu1: { ssh: 'me@gpu1', program: '/data/host' } });
     const { folder } = fleetPaths(root);
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     for (const name of readdirSync(folder)) expect(statSync(`${folder}/${name}`).mode & 0o777).toBe(0o600);
   });
 
   test('without a fleet there are no fleet files', () => {
-    expect(unwrap(readFleet(files, root))).toBeUndefined();
-    expect(unwrap(readHost(files, root))).toBeUndefined();
-    expect(unwrap(readAdded(files, root))).toEqual({});
+    expect(expectOk(readFleet(files, root))).toBeUndefined();
+    expect(expectOk(readHost(files, root))).toBeUndefined();
+    expect(expectOk(readAdded(files, root))).toEqual({});
     expect(loginNames(files, root)).toEqual([]);
   });
 
   test('CLAUDE_CODE_AGENT_FLEET takes precedence over the stored address', () => {
-    unwrap(writeFleet(files, root, fleet));
-    expect(unwrap(readFleet(files, root, 'rediss://other:6380'))?.redis).toBe('rediss://other:6380');
-    expect(unwrap(readFleet(files, root, ''))?.redis).toBe(fleet.redis);
+    expectOk(writeFleet(files, root, fleet));
+    expect(expectOk(readFleet(files, root, 'rediss://other:6380'))?.redis).toBe('rediss://other:6380');
+    expect(expectOk(readFleet(files, root, ''))?.redis).toBe(fleet.redis);
   });
 
   test.each([0o640, 0o604, 0o620, 0o666])('fleet files that others can access (%o) are refused', (mode) => {
@@ -115,14 +115,14 @@ describe('login files', () => {
   test('a login file has lines of NAME=value, blank lines and comments', () => {
     const variables = { ANTHROPIC_API_KEY: 'a=b "c" #d', ANTHROPIC_BASE_URL: 'http://127.0.0.1:1' };
     write(path(), `# of the team\n\nexport ${loginText(variables)}`);
-    expect(unwrap(readLogin(files, root, 'team-a'))).toEqual(variables);
+    expect(expectOk(readLogin(files, root, 'team-a'))).toEqual(variables);
     expect(loginNames(files, root)).toEqual(['team-a']);
   });
 
   test('a missing login file is refused, and so is a name that leads elsewhere', () => {
     write(`${root}/fleet/secret.env`, 'A=b\n');
     for (const name of ['team-b', '../secret', '/etc/passwd', '']) {
-      expect(unwrap(readLogin(files, root, name))).toBeUndefined();
+      expect(expectOk(readLogin(files, root, name))).toBeUndefined();
     }
   });
 
@@ -148,7 +148,7 @@ describe('join lines', () => {
   const made = (ticket: object) => `cca-join:${Buffer.from(JSON.stringify(ticket)).toString('base64url')}`;
 
   test('a join line has everything that a host needs, and no login', () => {
-    const ticket = unwrap(parseJoinLine(` ${line}\n`));
+    const ticket = expectOk(parseJoinLine(` ${line}\n`));
     expect(ticket).toEqual(ticketOf(whole));
     expect(ticket.redis).toBe(whole.redis);
     expect(ticket.runnerKeys).toEqual([keys.publicKey]);

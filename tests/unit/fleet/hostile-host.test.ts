@@ -17,7 +17,7 @@ import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { git, Repository } from '../../support/git/repository.ts';
-import { basePath, makeTempFolder, unwrap } from '../../support/system/rig.ts';
+import { basePath, expectOk, makeTempFolder } from '../../support/system/rig.ts';
 
 const hash = 'a'.repeat(40);
 const blob: Blob = { id: 'files', pieces: 1, size: 1, digest: 'a'.repeat(64) };
@@ -154,7 +154,7 @@ describe('files of a checkpoint', () => {
       ...['claude-config/skills/x/SKILL.md', 'claude-config/shell-snapshots/s.sh', 'claude-config/session-env/e.sh'],
     ];
     const { taken, has, paths } = await checkpoint(file(talk), ...others.map((path) => file(path)), file('hooks.log'));
-    unwrap(taken);
+    expectOk(taken);
     expect(readFileSync(join(paths.config, 'projects/-one/talk.jsonl'), 'utf8')).toBe('stolen');
     expect(has('hooks.log')).toBe(true);
     expect(others.filter(has)).toEqual([]);
@@ -194,7 +194,7 @@ describe('commits of a host', () => {
     git(repository.folder, 'worktree', 'add', '--quiet', '-b', 'work', worktree);
     const [refs, others] = [workRefs(sid(1)), workRefs(sid(2))];
     const sent = [refs.sentHead, refs.sent, others.sent, others.head].map((ref) => [ref, base] as const);
-    unwrap(await setRefs(own, repository.folder, sent));
+    expectOk(await setRefs(own, repository.folder, sent));
     code = new WorkCode(own, () => join(temp.path, 'repositories'));
     folders = { path: worktree, folder: worktree, repository: join(repository.folder, '.git') };
     mirror = new Mirror(own, {} as BlobStore, {
@@ -219,7 +219,7 @@ describe('commits of a host', () => {
     ];
     for (const ref of refs) git(there, 'update-ref', `refs/${ref}`, head);
     // Where the runner looks for it.
-    const shipped = unwrap(await code.ship(sid(1), { ...folders, branch: 'work', base }, 'one'));
+    const shipped = expectOk(await code.ship(sid(1), { ...folders, branch: 'work', base }, 'one'));
     git(there, 'push', '--quiet', '--force', join(temp.path, 'repositories', shipped.repository), '+refs/*:refs/*');
     const taken = await mirror.checkpoint({ say: 'checkpoint', n: 1, prints: 0, head, snapshot: head });
     return { head, taken, settled: await mirror.settle() };
@@ -262,7 +262,7 @@ describe('commits of a host', () => {
       git(there, 'commit', '--quiet', '-m', 'made');
       return git(there, 'rev-parse', 'HEAD');
     });
-    unwrap(settled);
+    expectOk(settled);
     expect(git(worktree, 'rev-parse', 'work')).toBe(head);
     expect(readFileSync(join(worktree, 'made.txt'), 'utf8')).toBe('made\n');
     expect(goesBy()).toBe(before);

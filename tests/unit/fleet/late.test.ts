@@ -9,7 +9,7 @@ import type { AttemptNews, Blob, ParcelFile } from '../../../src/fleet/wire.ts';
 import { groupPaths, lateFolder, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
-import { basePath, until } from '../../support/system/rig.ts';
+import { basePath, eventually } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const talk = 'claude-config/projects/{{cca:slug}}/talk.jsonl';
@@ -53,7 +53,7 @@ async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
     return { say: 'checkpoint', n: index + 1, prints: 0, files: { id: String(index), pieces: 1, size: 1 } };
   });
   for (const one of [...news, ended]) late.hear(one);
-  await until(() => end !== '' || tries.length > 0);
+  await eventually(() => end !== '' || tries.length > 0);
   const kept = join(lateFolder(paths, 'a'), 'claude-config', 'projects', 'late');
   return { end, tries, kept };
 }

@@ -19,7 +19,7 @@ import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { git, Repository } from '../../support/git/repository.ts';
-import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+import { expectOk, makeTempFolder } from '../../support/system/rig.ts';
 
 const world = createRealWorld();
 const own: Git = { world, env: process.env };
@@ -46,7 +46,7 @@ async function madeOnHost(name: string) {
   const folder = join(temp.path, `elsewhere ${name}`);
   git(temp.path, 'clone', '--quiet', repository.folder, folder);
   writeFileSync(join(folder, name), `${name}\n`);
-  const { head, snapshot } = unwrap(await snapshotOf(own, folder));
+  const { head, snapshot } = expectOk(await snapshotOf(own, folder));
   const there = join(temp.path, 'host', 'fleet', 'repositories');
   const arrive = (): void => {
     const [id = ''] = readdirSync(there);
@@ -63,7 +63,7 @@ async function mirrorOf(talk: object, before: () => Promise<void> = async () => 
   git(repository.folder, 'worktree', 'add', '--quiet', '-b', 'work', worktreeOf(paths));
   const folders = { path: worktreeOf(paths), folder: worktreeOf(paths), repository: join(repository.folder, '.git') };
   const workspace = { ...folders, branch: 'work', base };
-  unwrap(await code.ship(sessionId, workspace, 'one'));
+  expectOk(await code.ship(sessionId, workspace, 'one'));
   const mirror = new Mirror(own, blobsOf({ files: [talk] }), {
     ...{ sessionId, paths, offset: 0, takesHandover: true },
     places: () => ({
@@ -101,8 +101,8 @@ test('a checkpoint in progress when its host is lost is completed', async () => 
   expect(existsSync(conversation)).toBe(false);
   arrive();
   arrives.resolve();
-  unwrap(await taken);
-  unwrap(await settled);
+  expectOk(await taken);
+  expectOk(await settled);
   expect(readFileSync(join(worktreeOf(paths), 'made.txt'), 'utf8')).toBe('made.txt\n');
   expect(readFileSync(conversation, 'utf8')).toBe('{"done":1}\n');
 });
@@ -115,14 +115,14 @@ test('a host that was killed while it made a worktree makes it again', async () 
   const folders = { path: repository.folder, folder: repository.folder, repository: join(repository.folder, '.git') };
   git(repository.folder, 'config', 'remote.origin.url', 'https://someone:secret@example.org/x.git');
   git(repository.folder, 'tag', 'v1');
-  const work = unwrap(await code.ship(sessionId, { ...folders, branch: 'work', base }, 'one'));
+  const work = expectOk(await code.ship(sessionId, { ...folders, branch: 'work', base }, 'one'));
   const order = { sessionId, groupId, work } as unknown as Order;
   const layOut = () => layOutWork(own, fleetPaths(host), order, paths);
-  const { repository: there } = unwrap(await layOut());
+  const { repository: there } = expectOk(await layOut());
   // As git leaves it, which locks the worktree until it is complete.
   writeFileSync(join(there, 'worktrees', 'worktree', 'locked'), 'initializing');
   rmSync(join(paths.folder, 'remote-worktree.json'));
-  unwrap(await layOut());
+  expectOk(await layOut());
   const worktree = worktreeOf(paths);
   expect(readFileSync(join(worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
   // Git answers the session there as in the user's checkout.
@@ -138,11 +138,11 @@ test('a checkpoint without its work is not acknowledged, and is sent again', asy
   const made = { say: 'checkpoint', n: 1, prints: 0, head, snapshot } as const;
   expect((await mirror.checkpoint(made)).ok).toBe(false);
   arrive();
-  unwrap(await mirror.checkpoint(made));
+  expectOk(await mirror.checkpoint(made));
   // None of the rest is needed anymore.
   rmSync(join(temp.path, 'host'), { recursive: true });
-  unwrap(await mirror.checkpoint(made));
-  unwrap(await mirror.settle());
+  expectOk(await mirror.checkpoint(made));
+  expectOk(await mirror.settle());
   expect(readFileSync(join(worktreeOf(paths), 'made.txt'), 'utf8')).toBe('made.txt\n');
 });
 
@@ -154,17 +154,17 @@ test('without ssh to the host, work travels both ways through a remote that both
   const sessionId = sid(1);
   const folders = { path: repository.folder, folder: repository.folder, repository: join(repository.folder, '.git') };
   const workspace = { ...folders, branch: 'work', base };
-  const work = unwrap(await remote.ship(sessionId, workspace, 'one'));
+  const work = expectOk(await remote.ship(sessionId, workspace, 'one'));
   expect(work.remote).toBe(server);
   const host = join(temp.path, 'host');
   const paths = sessionPaths(groupPaths(host, groupId), sessionId);
   mkdirSync(paths.folder, { recursive: true });
   const order = { sessionId, groupId, work } as unknown as Order;
-  const laidOut = unwrap(await layOutWork(own, fleetPaths(host), order, paths));
+  const laidOut = expectOk(await layOutWork(own, fleetPaths(host), order, paths));
   writeFileSync(join(laidOut.path, 'made.txt'), 'made\n');
   const told = { head: base, snapshot: base };
-  const made = unwrap(await snapshotWork(own, laidOut, sessionId, { told, remote: work.remote }));
-  unwrap(await remote.fetch(sessionId, workspace, 'one', made as Snapshot));
+  const made = expectOk(await snapshotWork(own, laidOut, sessionId, { told, remote: work.remote }));
+  expectOk(await remote.fetch(sessionId, workspace, 'one', made as Snapshot));
   expect(git(repository.folder, 'show', `${workRefs(sessionId).checkpoint}:made.txt`)).toBe('made');
   // No branch is created or moved there.
   expect(git(server, 'for-each-ref', 'refs/heads', 'refs/tags')).toBe('');

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { Workspace } from '../../../src/core/group.ts';
 import { commitWork } from '../../../src/git/commit.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
-import { git, type Tree, writeTree } from '../../support/git/repository.ts';
+import { type FileTree, git, writeTree } from '../../support/git/repository.ts';
 import { made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
 
 const state = '02-projects/x/01-planning/resume-context.md';
@@ -27,7 +27,7 @@ afterEach(() => {
 
 const run = (...args: string[]): string => git(workspace.path, ...args);
 const commit = async () => value(await commitWork(rig.git, workspace, 'Work', { apart }));
-const own = (tree: Tree): void => {
+const own = (tree: FileTree): void => {
   writeTree(workspace.path, tree);
   run('add', '--all');
   run('commit', '--quiet', '-m', 'Mine');

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { Workspace } from '../../../src/core/group.ts';
 import { copyIncluded } from '../../../src/git/include.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
-import { git, type Tree, writeTree } from '../../support/git/repository.ts';
+import { type FileTree, git, writeTree } from '../../support/git/repository.ts';
 import { made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
 
 let rig: WorkspaceRig;
@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rig.remove());
 
-async function begin(tracked: Tree, rest: Tree): Promise<void> {
+async function begin(tracked: FileTree, rest: FileTree): Promise<void> {
   rig.repository.commit({ '.gitignore': '.env*\nsecret/\n*.key\nbuild/\n', 'a.txt': 'a\n', ...tracked });
   writeTree(rig.top, rest);
   workspace = made(await makeWorkspace(rig.git, rig.plan()));

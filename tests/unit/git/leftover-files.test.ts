@@ -9,7 +9,7 @@ import type { Workspace } from '../../../src/core/group.ts';
 import { commitWork } from '../../../src/git/commit.ts';
 import { changedTracked, clearNewFiles, untrackedFiles } from '../../../src/git/leftover-files.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
-import { git, type Tree, writeTree } from '../../support/git/repository.ts';
+import { type FileTree, git, writeTree } from '../../support/git/repository.ts';
 import { failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
 
 let rig: WorkspaceRig;
@@ -29,7 +29,7 @@ async function command(act: () => void): Promise<void> {
   act();
   value(await clearNewFiles(rig.git, workspace.path, before));
 }
-const writing = (tree: Tree) => command(() => writeTree(workspace.path, tree));
+const writing = (tree: FileTree) => command(() => writeTree(workspace.path, tree));
 
 test('new files of a command are removed from every folder, whatever their names', async () => {
   const names = ['junit.xml', 'app/report/deep/x.xml', 'odd\n"name".txt', '-rf', 'a b.txt', ':(top)x', 'ä.txt', '*'];

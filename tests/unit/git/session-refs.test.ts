@@ -5,7 +5,7 @@ import type { Git } from '../../../src/git/git.ts';
 import { fetchCommits, keepingRef, keptCommits, pushRefs, setRefs } from '../../../src/git/worktrees/session-refs.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { git, Repository } from '../../support/git/repository.ts';
-import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
+import { expectOk, makeTempFolder } from '../../support/system/rig.ts';
 
 const world = createRealWorld();
 let temp: ReturnType<typeof makeTempFolder>;
@@ -21,17 +21,17 @@ beforeEach(() => {
 afterEach(() => temp.remove());
 
 test('refs of a session are set, found and removed', async () => {
-  unwrap(await setRefs(own, repository.folder, [[keepingRef('s1', 'sent'), commit]]));
+  expectOk(await setRefs(own, repository.folder, [[keepingRef('s1', 'sent'), commit]]));
   expect((await setRefs(own, repository.folder, [[keepingRef('s2', 'sent'), 'f'.repeat(40)]])).ok).toBe(false);
-  expect([...unwrap(await keptCommits(own, repository.folder, 's1'))]).toEqual([['sent', commit]]);
-  expect(unwrap(await keptCommits(own, repository.folder, 's2')).size).toBe(0);
-  unwrap(await setRefs(own, repository.folder, [[keepingRef('s1', 'sent'), null]]));
+  expect([...expectOk(await keptCommits(own, repository.folder, 's1'))]).toEqual([['sent', commit]]);
+  expect(expectOk(await keptCommits(own, repository.folder, 's2')).size).toBe(0);
+  expectOk(await setRefs(own, repository.folder, [[keepingRef('s1', 'sent'), null]]));
   expect(git(repository.folder, 'for-each-ref', 'refs/claude-code-agent')).toBe('');
 });
 
 test('pushed commits create the repository on a host, and return under their own refs', async () => {
   const there = { url: join(temp.path, 'a host', 'repository'), isOnHost: true };
-  unwrap(await pushRefs(own, repository.folder, there, [`${commit}:refs/x/sent`]));
+  expectOk(await pushRefs(own, repository.folder, there, [`${commit}:refs/x/sent`]));
   expect(git(there.url, 'rev-parse', 'refs/x/sent')).toBe(commit);
   const clone = join(temp.path, 'clone');
   git(temp.path, 'clone', '--quiet', repository.folder, clone);
@@ -44,8 +44,8 @@ test('pushed commits create the repository on a host, and return under their own
     [commit, keepingRef('s1', 'checkpoint')],
   ] as const;
   const before = git(repository.folder, 'status', '--porcelain', '--branch');
-  unwrap(await fetchCommits(own, repository.folder, there, refs));
-  expect(unwrap(await keptCommits(own, repository.folder, 's1')).get('head')).toBe(made);
+  expectOk(await fetchCommits(own, repository.folder, there, refs));
+  expect(expectOk(await keptCommits(own, repository.folder, 's1')).get('head')).toBe(made);
   expect(git(repository.folder, 'status', '--porcelain', '--branch')).toBe(before);
 });
 

@@ -16,7 +16,7 @@ import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writ
 import { resultLine } from '../../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
 import { SteppedClock } from '../../support/store-world.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 
 let group: GroupFixture;
 let writer: GroupWriter;
@@ -31,7 +31,7 @@ beforeEach(() => {
   group = makeGroup([{ name: 'a' }, { name: 'b' }]);
   clock = new SteppedClock();
   [asked, late, links] = [[], new Map(), 0];
-  writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'a-test'));
+  writer = expectOk(openGroupWriter(group.world, group.root, group.groupId, 'a-test'));
   writer.record([{ type: 'group_started', run: { id: 'run', runner: group.world.machine.self } }]);
 });
 afterEach(() => {

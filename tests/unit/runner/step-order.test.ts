@@ -11,7 +11,7 @@ import { sendRequest, takeRequests } from '../../../src/store/requests.ts';
 import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 
 withRig((one) => one.remove());
 let group: GroupFixture;
@@ -51,7 +51,7 @@ test('a worker process is logged before it receives its prompt, until when it ha
 test('a request file stays until its answer is logged, so that its sender never acts itself', () => {
   group = make([{ name: 'one' }]);
   const { world, paths } = group;
-  const writer = unwrap(openGroupWriter(world, group.root, group.groupId, 'run'));
+  const writer = expectOk(openGroupWriter(world, group.root, group.groupId, 'run'));
   const at = new Date(world.clock.now()).toISOString();
   sendRequest(world, paths, {
     id: crypto.randomUUID(),
@@ -77,7 +77,7 @@ test('a request file stays until its answer is logged, so that its sender never 
 test('a request from another version of this program is refused with its name', () => {
   group = make([{ name: 'one' }]);
   const { world, paths } = group;
-  const writer = unwrap(openGroupWriter(world, group.root, group.groupId, 'run'));
+  const writer = expectOk(openGroupWriter(world, group.root, group.groupId, 'run'));
   const at = new Date(world.clock.now()).toISOString();
   const [sessionId] = writer.state.sessions.keys();
   for (const kind of ['dance', 'toString']) {

@@ -9,7 +9,7 @@ import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { resultLine } from '../../support/fake-claude-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 
 withRig((one) => one.remove());
 let group: GroupFixture;
@@ -24,7 +24,7 @@ test('stop without a runner continues a frozen worker, interrupts it, and record
   run.signal('SIGHUP');
   await run.result;
   process.kill(fake.hello.pid, 'SIGSTOP');
-  const writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'stop'));
+  const writer = expectOk(openGroupWriter(group.world, group.root, group.groupId, 'stop'));
   const stopped = stopGroup(group.world, writer, 'user');
   const requestId = await fake.control('interrupt');
   await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
@@ -50,7 +50,7 @@ test('stop without a runner ends the acceptance command, and the work stays done
   // A runner that exits ends its command; a killed one leaves one like this.
   const id = 'attemptId' in accepting ? accepting.attemptId : '';
   const command = Bun.spawn(['sleep', '600'], { env: { PATH: '/usr/bin:/bin', [attemptMark]: id } });
-  const writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'stop'));
+  const writer = expectOk(openGroupWriter(group.world, group.root, group.groupId, 'stop'));
   await stopGroup(group.world, writer, 'user');
   writer.close();
   const isLeft = alive(command.pid);

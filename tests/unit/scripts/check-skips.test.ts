@@ -6,9 +6,9 @@ import { afterEach, expect, test } from 'bun:test';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 
-const script = join(packageRoot, 'scripts', 'check-skips.sh');
+const script = join(checkoutRoot, 'scripts', 'check-skips.sh');
 
 let folder = '';
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -35,7 +35,7 @@ test('skipped tests missing in the list are reported', () => {
 
 test('a line without a reason in the list of skips allows nothing', () => {
   expect(check('later\n', '(todo) later\n').exitCode).toBe(1);
-  const lines = readFileSync(join(packageRoot, '.ci', 'skips'), 'utf8')
+  const lines = readFileSync(join(checkoutRoot, '.ci', 'skips'), 'utf8')
     .trim()
     .split('\n');
   expect(lines.filter((line) => !/^\S.* — \S/.test(line))).toEqual([]);

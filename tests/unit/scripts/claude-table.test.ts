@@ -7,13 +7,13 @@ import {
   breaks,
   changes,
   claimKey,
+  claimVerdictsOf,
   readTable,
   summary,
   type TestRun,
   tableIn,
   tableText,
   type Verdict,
-  verdictsOf,
   withTable,
 } from '../../../scripts/claude/table.ts';
 import { fc } from '../../support/property.ts';
@@ -27,7 +27,7 @@ const junit = (...cases: string[]) =>
   `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="bun test" tests="9">\n<testsuite name="${payer}" ` +
   `file="${payer}">\n${cases.join('\n')}\n</testsuite>\n</testsuites>\n`;
 const run = (more: Partial<TestRun>) =>
-  Object.fromEntries(verdictsOf({ junit: '', files: [payer], exitCode: 0, ...more }));
+  Object.fromEntries(claimVerdictsOf({ junit: '', files: [payer], exitCode: 0, ...more }));
 
 describe('test runs', () => {
   test('a test run gives a result for each test', () => {

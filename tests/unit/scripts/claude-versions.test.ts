@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheFolder, pinnedVersion } from '../../../scripts/claude/versions.ts';
 import { compareVersions, oldestClaude } from '../../../src/claude/launch/program.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -62,7 +62,7 @@ chmod +x "$program/claude"
 
 async function script(...args: string[]) {
   const child = Bun.spawn([process.execPath, ...args], {
-    cwd: packageRoot,
+    cwd: checkoutRoot,
     env: {
       PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
       HOME: folder,
@@ -91,7 +91,7 @@ test('a claude version is installed once, in the user’s cache', async () => {
 
 test('the pinned version is the one installed here', async () => {
   npm();
-  expect((await programOf(pinnedVersion())).text).toStartWith(join(packageRoot, 'node_modules'));
+  expect((await programOf(pinnedVersion())).text).toStartWith(join(checkoutRoot, 'node_modules'));
   expect(calls()).toEqual([]);
 });
 

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { contractDocument, contractFiles, namedTests } from '../../../scripts/claude/contract.ts';
 import { claimKey, readTable, tableIn } from '../../../scripts/claude/table.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { isThere } from '../../support/named-tests.ts';
 
 const document = readFileSync(contractDocument, 'utf8');
@@ -67,7 +67,7 @@ test('a contract run includes every named file that needs the real claude', () =
 
 test('the table of the last contract run names the pinned version and no failure', () => {
   const table = readTable(tableIn(document));
-  const { devDependencies } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
+  const { devDependencies } = JSON.parse(readFileSync(join(checkoutRoot, 'package.json'), 'utf8'));
   expect(table.map(({ version }) => version)).toContain(devDependencies['@anthropic-ai/claude-code']);
   for (const { verdicts } of table) {
     expect(

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { castSvg, screenSvg } from '../../../scripts/pictures/screen-svg.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 
 test('texts begin at their column, are as long as their columns, and leave no spaces to the browser', async () => {
   const bytes = '  \u001b[1mNAME\u001b[22m   a  b <c>\r\n\u001b[7m x \u001b[27m\r\n\r\n    日本  z';
@@ -49,15 +49,15 @@ test('an animation shows its pictures in turn, and a chosen one where nothing mo
 });
 
 test('every picture of the documents exists, is small, and is used', () => {
-  const documents = ['README.md', ...readdirSync(join(packageRoot, 'docs')).map((name) => join('docs', name))];
+  const documents = ['README.md', ...readdirSync(join(checkoutRoot, 'docs')).map((name) => join('docs', name))];
   const shown = documents
     .filter((name) => name.endsWith('.md'))
     .flatMap((name) => {
-      const text = readFileSync(join(packageRoot, name), 'utf8');
+      const text = readFileSync(join(checkoutRoot, name), 'utf8');
       return [...text.matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)].map(([, path = '']) => join(dirname(name), path));
     });
-  expect(shown.filter((path) => !existsSync(join(packageRoot, path)))).toEqual([]);
-  const made = readdirSync(join(packageRoot, 'docs', 'pictures')).map((name) => join('docs', 'pictures', name));
+  expect(shown.filter((path) => !existsSync(join(checkoutRoot, path)))).toEqual([]);
+  const made = readdirSync(join(checkoutRoot, 'docs', 'pictures')).map((name) => join('docs', 'pictures', name));
   expect(made.filter((path) => !shown.includes(path))).toEqual([]);
-  for (const path of made) expect(statSync(join(packageRoot, path)).size).toBeLessThan(400_000);
+  for (const path of made) expect(statSync(join(checkoutRoot, path)).size).toBeLessThan(400_000);
 });

@@ -6,10 +6,10 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { namedTests } from '../../../scripts/claude/contract.ts';
-import { packageRoot } from '../../support/cli.ts';
+import { checkoutRoot } from '../../support/cli.ts';
 import { hasName, isThere } from '../../support/named-tests.ts';
 
-const document = readFileSync(join(packageRoot, 'docs/specifications.md'), 'utf8');
+const document = readFileSync(join(checkoutRoot, 'docs/specifications.md'), 'utf8');
 
 interface Requirement {
   readonly asked: string;
@@ -73,14 +73,14 @@ describe('packages, top-level files and commands', () => {
     devDependencies,
     dependencies = {},
     scripts,
-  } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
+  } = JSON.parse(readFileSync(join(checkoutRoot, 'package.json'), 'utf8'));
 
   test('every package is named in the specifications, and no other', () => {
     const named = namedIn(/^(?:Types|The d|Packages)/).filter((name) => name !== 'graphlib');
     expect(named.toSorted()).toEqual(Object.keys({ ...devDependencies, ...dependencies }).toSorted());
   });
   test('every file and folder of the top level is named in the specifications, and no other', () => {
-    const { stdout } = Bun.spawnSync(['git', 'ls-files'], { cwd: packageRoot });
+    const { stdout } = Bun.spawnSync(['git', 'ls-files'], { cwd: checkoutRoot });
     const there = new Set(
       stdout
         .toString()

@@ -14,7 +14,7 @@ import { CoreLog, groupId } from '../../support/core-events.ts';
 import { isLongRun } from '../../support/long.ts';
 import { faultyFiles, steppedWorld } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const events: readonly GroupEvent[] = new CoreLog().add(...storyBodies).events;
@@ -46,10 +46,10 @@ describe('a log cut at any byte', () => {
     for (let size = headerBytes; size <= whole.length; size += isLongRun ? 1 : 3) {
       writeFileSync(path, whole.subarray(0, size));
       const expected = events.slice(0, wholeEvents(size));
-      expect(unwrap(readLog(world, path))).toEqual(expected);
+      expect(expectOk(readLog(world, path))).toEqual(expected);
       expect(readFileSync(path).length).toBe(size);
 
-      const { log, events: loaded } = unwrap(openLog(world, path));
+      const { log, events: loaded } = expectOk(openLog(world, path));
       expect(loaded).toEqual(expected);
       expect(readFileSync(path)).toEqual(Buffer.from(headerLine(groupId) + eventLines(expected)));
 
@@ -57,7 +57,7 @@ describe('a log cut at any byte', () => {
       log.append([next]);
       expect(log.size).toBe(readFileSync(path).length);
       log.close();
-      expect(unwrap(readLog(world, path))).toEqual([...expected, next]);
+      expect(expectOk(readLog(world, path))).toEqual([...expected, next]);
     }
   });
 
@@ -75,8 +75,8 @@ describe('a log cut at any byte', () => {
     ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
   ])('a log with %s at its end loses only these', (_, garbage) => {
     writeFileSync(path, Buffer.concat([whole, garbage]));
-    expect(unwrap(readLog(world, path))).toEqual([...events]);
-    unwrap(openLog(world, path)).log.close();
+    expect(expectOk(readLog(world, path))).toEqual([...events]);
+    expectOk(openLog(world, path)).log.close();
     expect(readFileSync(path)).toEqual(whole);
   });
 });
@@ -88,7 +88,7 @@ describe('a log that disappears under its writer', () => {
     ['replaced', () => renameSync(path, `${path}.old`) ?? copyFileSync(`${path}.old`, path)],
   ])('the writer notices that its log is %s, and writes nothing', (_, takeAway) => {
     writeFileSync(path, whole);
-    const { log } = unwrap(openLog(world, path));
+    const { log } = expectOk(openLog(world, path));
     expect(log.lost).toBeNull();
     takeAway();
     const message = `The event log ${path} was removed or replaced while it was being written.`;
@@ -171,7 +171,7 @@ describe('failed append', () => {
       expect(readFileSync(path).length).toBe(size);
       log.append(batch);
       log.close();
-      expect(unwrap(readLog(world, path))).toEqual(events.slice(0, 4));
+      expect(expectOk(readLog(world, path))).toEqual(events.slice(0, 4));
     });
   }
 
@@ -183,9 +183,9 @@ describe('failed append', () => {
     faulty.fault = null;
     expect(() => log.append(batch)).toThrow('nothing more can be written');
     log.close();
-    const { log: again, events: loaded } = unwrap(openLog(world, path));
+    const { log: again, events: loaded } = expectOk(openLog(world, path));
     again.append(events.slice(loaded.length, 4));
     again.close();
-    expect(unwrap(readLog(world, path))).toEqual(events.slice(0, 4));
+    expect(expectOk(readLog(world, path))).toEqual(events.slice(0, 4));
   });
 });

@@ -24,7 +24,7 @@ import { makeFifo } from '../../../src/system/libc.ts';
 import type { World } from '../../../src/system/world.ts';
 import { groupDefinition, sessionDefinition, sid } from '../../support/core-events.ts';
 import { faultyFiles, modesBelow, steppedWorld } from '../../support/store-world.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const sessions = [sessionDefinition(1), sessionDefinition(2, [1])];
@@ -55,8 +55,8 @@ function create(id: GroupId, within: World = world) {
 
 describe('createGroup', () => {
   test('createGroup writes log and snapshots, private to the owner', () => {
-    const state = unwrap(create(idA));
-    expect(unwrap(loadGroup(world, root, idA))).toEqual(state);
+    const state = expectOk(create(idA));
+    expect(expectOk(loadGroup(world, root, idA))).toEqual(state);
     const paths = groupPaths(root, idA);
     expect(readFileSync(paths.meta, 'utf8')).toBe(renderMeta(groupMeta(state)));
     expect(modesBelow(root)).toEqual([
@@ -74,7 +74,7 @@ describe('createGroup', () => {
   });
 
   test('createGroup refuses a used id and an invalid dependency graph, and leaves nothing', () => {
-    unwrap(create(idA));
+    expectOk(create(idA));
     const before = modesBelow(root);
     expect(create(idA)).toMatchObject({ ok: false, failure: { reason: 'duplicate' } });
     const loop = [sessionDefinition(1, [2]), sessionDefinition(2, [1])];
@@ -88,7 +88,7 @@ describe('createGroup', () => {
 function atEveryCall(how: 'dies' | 'fails', action: (faulty: World) => void, check: () => void): number {
   for (let call = 1; ; call++) {
     rmSync(root, { recursive: true, force: true });
-    unwrap(create(idA));
+    expectOk(create(idA));
     const faulty = faultyFiles(world.files);
     faulty.fault = { call, how, code: 'ENOSPC' };
     action({ ...world, files: faulty.files });
@@ -109,8 +109,8 @@ describe('interruption at any call', () => {
           .join(),
       );
       outcomes.add(String(listed.length));
-      if (listed.length === 1) unwrap(create(idB));
-      expect(unwrap(loadGroup(world, root, idB)).sessions.size).toBe(2);
+      if (listed.length === 1) expectOk(create(idB));
+      expect(expectOk(loadGroup(world, root, idB)).sessions.size).toBe(2);
     };
     const calls = atEveryCall('dies', (faulty) => void create(idB, faulty), check);
     expect(calls).toBeGreaterThan(8);
@@ -138,7 +138,7 @@ describe('interruption at any call', () => {
     atEveryCall('dies', remove, () => {
       const left = listGroups(world, root);
       for (const entry of left) expect(entry).toHaveProperty('meta');
-      for (const { id } of left) expect(unwrap(loadGroup(world, root, id)).sessions.size).toBe(2);
+      for (const { id } of left) expect(expectOk(loadGroup(world, root, id)).sessions.size).toBe(2);
       deleteGroupFolder(world, root, idA);
       expect(readdirSync(groupsFolder(root))).toEqual([]);
     });
@@ -150,22 +150,22 @@ test('unfinished groups of dead processes are removed in time, and groups being 
   mkdirSync(abandoned, { recursive: true });
   mkdirSync(join(groupsFolder(root), '.deleted-1'));
   world.clock.step(Date.now() - world.clock.now());
-  unwrap(create(idA));
+  expectOk(create(idA));
   expect(readdirSync(groupsFolder(root)).sort()).toEqual(['.new-1', idA]);
   world.clock.step(3_700_000);
-  unwrap(create(idB));
+  expectOk(create(idB));
   expect(readdirSync(groupsFolder(root)).sort()).toEqual([idA, idB]);
 });
 
 describe('listGroups', () => {
   test('listGroups is empty without a data root, and otherwise sorted newest first', () => {
     expect(listGroups(world, root)).toEqual([]);
-    for (const id of [idB, idC, idA]) unwrap(create(id));
+    for (const id of [idB, idC, idA]) expectOk(create(id));
     expect(listGroups(world, root).map(({ id }) => id)).toEqual([idC, idB, idA]);
   });
 
   test('listGroups ignores other files and follows symlinks to group folders', () => {
-    unwrap(create(idA));
+    expectOk(create(idA));
     const all = groupsFolder(root);
     for (const name of ['notes', '.new-9', '.deleted-9', '20260102-030405-Upper', '20260102'])
       mkdirSync(join(all, name));
@@ -175,7 +175,7 @@ describe('listGroups', () => {
   });
 
   test('listGroups reports a damaged group as a problem and lists all others', () => {
-    for (const id of [idA, idB, idC]) unwrap(create(id));
+    for (const id of [idA, idB, idC]) expectOk(create(id));
     const { meta, events } = groupPaths(root, idB);
     rmSync(meta);
     writeFileSync(events, 'nonsense\n');
@@ -191,7 +191,7 @@ describe('listGroups', () => {
   });
 
   test('a missing or torn meta.json is rebuilt from the log', () => {
-    const state = unwrap(create(idA));
+    const state = expectOk(create(idA));
     const { meta } = groupPaths(root, idA);
     const { length } = readFileSync(meta);
     for (const size of [0, 1, length >> 1, length - 3]) {
@@ -205,7 +205,7 @@ describe('listGroups', () => {
   });
 
   test('a snapshot older than the log is not trusted', () => {
-    const state = unwrap(create(idA));
+    const state = expectOk(create(idA));
     const { events, meta } = groupPaths(root, idA);
     const changed = readFileSync(meta, 'utf8').replace('"created"', '"running"');
     writeFileSync(meta, changed);
@@ -231,7 +231,7 @@ describe('listGroups', () => {
     ['of a version before 0.3', 'older-version', (log: string) => replaceIn(log, '"version":3', '"version":2')],
     ['of a newer version', 'newer-version', (log: string) => replaceIn(log, '"version":3', '"version":9')],
   ])('a group whose log is %s is listed with that problem and its snapshot', (_, reason, harm) => {
-    unwrap(create(idA));
+    expectOk(create(idA));
     const { events, meta } = groupPaths(root, idA);
     replaceIn(meta, '"created"', '"completed"');
     harm(events);
@@ -246,7 +246,7 @@ describe('loadGroup', () => {
   });
 
   test('loadGroup refuses a log with an illegal event and names the line', () => {
-    unwrap(create(idA));
+    expectOk(create(idA));
     const { events } = groupPaths(root, idA);
     const lines = readFileSync(events, 'utf8').trimEnd().split('\n');
     const impossible = { ...JSON.parse(lines[3] as string), type: 'group_completed' };
@@ -257,11 +257,11 @@ describe('loadGroup', () => {
   });
 
   test('loadGroup changes no file, not even a partial line at the end', () => {
-    unwrap(create(idA));
+    expectOk(create(idA));
     const { events } = groupPaths(root, idA);
     writeFileSync(events, '{"seq":', { flag: 'a' });
     const before = readFileSync(events, 'utf8');
-    expect(unwrap(loadGroup(world, root, idA)).sessions.has(sid(2))).toBe(true);
+    expect(expectOk(loadGroup(world, root, idA)).sessions.has(sid(2))).toBe(true);
     expect(readFileSync(events, 'utf8')).toBe(before);
     expect(sessionPaths(groupPaths(root, idA), sid(1)).folder).toEndWith(sid(1));
   });

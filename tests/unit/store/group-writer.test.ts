@@ -14,7 +14,7 @@ import { type GroupPaths, groupPaths, sessionPaths } from '../../../src/store/pa
 import { groupDefinition, groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { faultyFiles, modesBelow, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let root: string;
@@ -31,7 +31,7 @@ beforeEach(() => {
   world = { ...world, files: faulty.files };
   paths = groupPaths(root, groupId);
   writers = [];
-  unwrap(createGroup(world, root, groupDefinition()));
+  expectOk(createGroup(world, root, groupDefinition()));
 });
 afterEach(() => {
   for (const writer of writers) writer.close();
@@ -39,7 +39,7 @@ afterEach(() => {
 });
 
 function open(runId = 'run'): GroupWriter {
-  const writer = unwrap(openGroupWriter(world, root, groupId, runId));
+  const writer = expectOk(openGroupWriter(world, root, groupId, runId));
   writers.push(writer);
   return writer;
 }
@@ -96,7 +96,7 @@ describe('recording events', () => {
       [2, 3, 4, 5].map((seq) => [seq, new Date(world.clock.now()).toISOString(), groupId]),
     );
     writer.record(storyBodies.slice(4));
-    expect(unwrap(loadGroup(world, root, groupId))).toEqual(writer.state);
+    expect(expectOk(loadGroup(world, root, groupId))).toEqual(writer.state);
     expect(writer.record([])).toEqual([]);
   });
 
@@ -115,7 +115,7 @@ describe('recording events', () => {
     expect(() => writer.record(storyBodies)).toThrow('ENOSPC');
     expect(groupMeta(writer.state)).toEqual(before);
     writer.record(storyBodies);
-    expect(groupMeta(unwrap(loadGroup(world, root, groupId)))).toEqual(groupMeta(writer.state));
+    expect(groupMeta(expectOk(loadGroup(world, root, groupId)))).toEqual(groupMeta(writer.state));
   });
 
   test('record continues after a partial line at the end', () => {
@@ -126,7 +126,7 @@ describe('recording events', () => {
     const second = open();
     expect(second.state.lastSeq).toBe(6);
     second.record(storyBodies.slice(5));
-    expect(groupMeta(unwrap(loadGroup(world, root, groupId)))).toEqual(groupMeta(second.state));
+    expect(groupMeta(expectOk(loadGroup(world, root, groupId)))).toEqual(groupMeta(second.state));
   });
 });
 

@@ -14,7 +14,7 @@ import {
 import { type GroupPaths, groupPaths } from '../../../src/store/paths.ts';
 import { groupId } from '../../support/core-events.ts';
 import { steppedWorld } from '../../support/store-world.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const journal: MergeJournal = {
@@ -43,16 +43,16 @@ beforeEach(() => {
 });
 
 test('a merge journal is synced to disk, reads back as written, and can be removed', () => {
-  expect(unwrap(readMergeJournal(world, paths))).toBeNull();
-  unwrap(writeMergeJournal(world, paths, journal));
+  expect(expectOk(readMergeJournal(world, paths))).toBeNull();
+  expectOk(writeMergeJournal(world, paths, journal));
   expect(durable).toEqual([true]);
-  expect(unwrap(readMergeJournal(world, paths))).toMatchObject(journal);
+  expect(expectOk(readMergeJournal(world, paths))).toMatchObject(journal);
   removeMergeJournal(world, paths);
-  expect(unwrap(readMergeJournal(world, paths))).toBeNull();
+  expect(expectOk(readMergeJournal(world, paths))).toBeNull();
 });
 
 test('a torn merge journal is reported and not treated as missing', () => {
-  unwrap(writeMergeJournal(world, paths, journal));
+  expectOk(writeMergeJournal(world, paths, journal));
   for (const size of [0, 40]) {
     truncateSync(join(paths.folder, 'merge.json'), size);
     expect(readMergeJournal(world, paths)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });

@@ -9,14 +9,14 @@ import { defaultGroupConfig, noTokens } from '../../../src/core/group.ts';
 import { groupMeta, parseGroupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { storyBodies } from '../../support/stored-group.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 
 const fixture = (name: string): string => readFileSync(join(import.meta.dir, '../../fixtures/store', name), 'utf8');
 
 test('the specification’s group example can be read, and in_progress means running', () => {
   const text = fixture('group-meta.json');
   const seed = JSON.parse(text);
-  expect(unwrap(parseGroupMeta(text))).toEqual({
+  expect(expectOk(parseGroupMeta(text))).toEqual({
     ...seed,
     status: 'running',
     sessions: [seed.sessions[0], { ...seed.sessions[1], status: 'running' }, seed.sessions[2]],
@@ -30,7 +30,7 @@ test('the specification’s group example can be read, and in_progress means run
 test('written metadata reads back as the same value', () => {
   const { state } = new CoreLog().add(...storyBodies);
   const group = groupMeta(state);
-  expect(unwrap(parseGroupMeta(renderMeta(group)))).toEqual(group);
+  expect(expectOk(parseGroupMeta(renderMeta(group)))).toEqual(group);
 });
 
 test('the template of a session, of any kind, is stored where the specification has it', () => {

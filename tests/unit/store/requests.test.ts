@@ -18,7 +18,7 @@ import {
 } from '../../../src/store/requests.ts';
 import { groupDefinition, groupId, runnerIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
 import { modesBelow, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let world: ReturnType<typeof steppedWorld>;
@@ -29,8 +29,8 @@ beforeEach(() => {
   folder = temporaryFolder();
   world = steppedWorld();
   paths = groupPaths(folder.path, groupId);
-  unwrap(createGroup(world, folder.path, groupDefinition()));
-  writer = unwrap(openGroupWriter(world, folder.path, groupId, 'run'));
+  expectOk(createGroup(world, folder.path, groupDefinition()));
+  writer = expectOk(openGroupWriter(world, folder.path, groupId, 'run'));
   writer.record([{ type: 'group_started', run: { id: 'run', runner: runnerIdentity } }]);
 });
 afterEach(() => {
@@ -88,7 +88,7 @@ describe('takeRequests', () => {
 describe('awaitAnswer', () => {
   const laterRun = (): void => {
     writer.close();
-    writer = unwrap(openGroupWriter(world, folder.path, groupId, 'later'));
+    writer = expectOk(openGroupWriter(world, folder.path, groupId, 'later'));
     take('later');
   };
   const sinceSize = (): number => world.files.info(paths.events)?.size ?? 0;

@@ -10,7 +10,7 @@ import { Cgroups } from '../../../src/system/processes/cgroup.ts';
 import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import { MadeUpCgroups } from '../../support/fake-cgroups.ts';
-import { basePath, exitOf, sourceFolder, unwrap } from '../../support/system/rig.ts';
+import { basePath, exitOf, expectOk, sourceFolder } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const temp = withTempFolder();
@@ -148,7 +148,7 @@ describe('starting with limits', () => {
     const name = crypto.randomUUID();
     const processes = real as NonNullable<typeof real>;
     const script = 'i=0; while [ $i -lt 100 ]; do sleep 60 & i=$((i + 1)); done; wait';
-    await exitOf(unwrap(processes.spawn(options(name, script))));
+    await exitOf(expectOk(processes.spawn(options(name, script))));
     expect(processes.limitsHit(name)).toEqual(['processes']);
     expect(processes.endContained(name)).toBe(true);
     expect(processes.limitsHit(name)).toEqual([]);

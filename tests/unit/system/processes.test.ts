@@ -10,7 +10,7 @@ import { createFifos } from '../../../src/system/fifo.ts';
 import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import type { SpawnOptions } from '../../../src/system/world.ts';
-import { basePath, exitOf, makeTempFolder, Shell, until, writtenLines } from '../../support/system/rig.ts';
+import { basePath, eventually, exitOf, makeTempFolder, Shell, writtenLines } from '../../support/system/rig.ts';
 
 const table = createProcTable();
 const processes = createProcesses(table);
@@ -155,7 +155,7 @@ test('a zombie is not alive', async () => {
   const parent = shell.start('sleep 600 & echo $!; exec sleep 600');
   const [child] = await shell.printed(1);
   expect(processes.signal(child!, 'SIGKILL')).toBe(true);
-  await until(() => table.find([child!.pid])[0]?.zombie);
+  await eventually(() => table.find([child!.pid])[0]?.zombie);
   expect(processes.isAlive(child!)).toBe(false);
   expect(processes.identify(child!.pid)).toBeNull();
   expect(processes.attach(child!)).toBeNull();

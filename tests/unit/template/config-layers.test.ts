@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import { type ConfigLayer, type ResolvedConfig, resolveConfig } from '../../../src/template/config-layers.ts';
-import { unwrap } from '../../support/system/rig.ts';
+import { expectOk } from '../../support/system/rig.ts';
 
 const layer = (name: string, files: Record<string, string>): ConfigLayer => ({
   layer: name,
@@ -33,7 +33,7 @@ const texts = (resolved: ResolvedConfig) =>
   resolved.files.map(({ path, bytes, layer: from }) => `${path} = ${Buffer.from(bytes)} (${from})`);
 
 test('all config layers are merged, the last one wins, and every part knows its layer', () => {
-  const resolved = unwrap(resolveConfig(layers, { settingsOverride: { model: 'haiku' } }));
+  const resolved = expectOk(resolveConfig(layers, { settingsOverride: { model: 'haiku' } }));
   expect(resolved.claudeMd).toEqual([
     { layer: 'shared-config', text: 'shared' },
     { layer: 'config template a', text: 'A' },
@@ -56,14 +56,14 @@ test('all config layers are merged, the last one wins, and every part knows its 
 
 test('a session can exclude config layers', () => {
   const config = { generateSettings: false, generateCommands: false, generateMcpConfig: false };
-  const resolved = unwrap(resolveConfig(layers, { ...config, settingsOverride: { model: 'x' } }));
+  const resolved = expectOk(resolveConfig(layers, { ...config, settingsOverride: { model: 'x' } }));
   expect(resolved).toMatchObject({ settings: {}, settingsOrigins: {}, files: [], mcp: null, mcpOrigins: {} });
   expect(resolved.claudeMd).toHaveLength(3);
 });
 
 test('the session’s own CLAUDE.md replaces that of the last template, never that of shared-config', () => {
   const own = { layer: 'session settings', text: 'own' };
-  const named = (count: number) => unwrap(resolveConfig(layers.slice(0, count), { claudeMdText: 'own' })).claudeMd;
+  const named = (count: number) => expectOk(resolveConfig(layers.slice(0, count), { claudeMdText: 'own' })).claudeMd;
   expect(named(3)).toEqual([
     { layer: 'shared-config', text: 'shared' },
     { layer: 'config template a', text: 'A' },
@@ -74,7 +74,7 @@ test('the session’s own CLAUDE.md replaces that of the last template, never th
 });
 
 test('without config layers the result is empty', () => {
-  expect(unwrap(resolveConfig([], {}))).toEqual({
+  expect(expectOk(resolveConfig([], {}))).toEqual({
     claudeMd: [],
     settings: {},
     settingsOrigins: {},

@@ -1,5 +1,5 @@
 /** A library for Node with tests, workflows, a lockfile and translations. */
-import { edited, json, type Outcome, type Plot } from './outcome.ts';
+import { edited, json, type PlantedOutcome, type Plot } from './outcome.ts';
 
 const entry = (name: string, version: string, hash: string) => ({
   version,
@@ -148,7 +148,7 @@ test('gives up', () => assert.rejects(retry(async () => { throw new Error('no');
 };
 const edit = (path: string, ...pairs: readonly string[]) => ({ [path]: edited(texts, path, ...pairs) });
 
-const clean: readonly Outcome[] = [
+const clean: readonly PlantedOutcome[] = [
   {
     name: 'negative-amounts',
     accept: 'node --test',
@@ -298,7 +298,7 @@ test('converts', () => assert.equal(convert(1000, 'EUR', 'USD'), 1080));
   },
 ];
 
-const harmful: readonly Outcome[] = [
+const harmful: readonly PlantedOutcome[] = [
   {
     name: 'node-24',
     harm: 'weakened CI permission',

@@ -1,11 +1,11 @@
 /** What a session was asked for and what it left; made by hand, without regard to how the review ranks it. */
-import type { Tree } from '../../git/repository.ts';
+import type { FileTree } from '../../git/repository.ts';
 
-export interface Outcome {
+export interface PlantedOutcome {
   readonly name: string;
   readonly prompt: string;
   readonly said?: string;
-  readonly tree: Tree;
+  readonly tree: FileTree;
   readonly change?: (folder: string) => void;
   readonly accept?: string;
   readonly harm?: string;
@@ -13,8 +13,8 @@ export interface Outcome {
 
 /** The commits of a repository, oldest first, and the outcomes of sessions that started from the last. */
 export interface Plot {
-  readonly commits: readonly Tree[];
-  readonly outcomes: readonly Outcome[];
+  readonly commits: readonly FileTree[];
+  readonly outcomes: readonly PlantedOutcome[];
 }
 
 type Texts = Readonly<Record<string, string>>;

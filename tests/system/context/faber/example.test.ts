@@ -7,9 +7,9 @@ import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { claudeBinary } from '../../../support/claude/rig.ts';
-import { packageRoot } from '../../../support/cli.ts';
+import { checkoutRoot } from '../../../support/cli.ts';
 
-const example = join(packageRoot, 'examples', 'faber-run');
+const example = join(checkoutRoot, 'examples', 'faber-run');
 let folder: string;
 beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca example ')));

@@ -9,7 +9,7 @@ import { noteInProject } from '../../../../src/context/handover/note.ts';
 import { readResumeFile } from '../../../../src/context/handover/resume-file.ts';
 import type { ContextFiles } from '../../../../src/context/hook-call.ts';
 import { isolatedBunFlags } from '../../../../src/system/own-program.ts';
-import { packageRoot } from '../../../support/cli.ts';
+import { checkoutRoot } from '../../../support/cli.ts';
 import { diskFiles, Root } from '../../../support/context/handover/rig.ts';
 
 let root: Root;
@@ -89,7 +89,7 @@ test('20 real hooks at once: every id is in the list, and the rest of the file i
   const wanted = Array.from({ length: 20 }, (_, index) => `session-${index}`);
   const hooks = wanted.map((id) =>
     Bun.spawn(
-      [process.execPath, ...isolatedBunFlags, join(packageRoot, 'src', 'hook-main.ts'), 'handover', 'pre-compact'],
+      [process.execPath, ...isolatedBunFlags, join(checkoutRoot, 'src', 'hook-main.ts'), 'handover', 'pre-compact'],
       {
         cwd: root.folder,
         env: { PATH: process.env.PATH ?? '', CLAUDE_PROJECT_DIR: folder },
@@ -115,7 +115,7 @@ test('20 real hooks at once: every id is in the list, and the rest of the file i
 test('hooks killed at any time: each completed one is in the list, and no lock outlives its owner', async () => {
   const folder = join(root.folder, 'project');
   root.write('project/01-planning/resume-context.md', '---\nsession_ids: []\nnote: "stays"\n---\nBody\n');
-  const script = join(packageRoot, 'src', 'hook-main.ts');
+  const script = join(checkoutRoot, 'src', 'hook-main.ts');
   const written: string[] = [];
   let killed = 0;
   for (let round = 0; round < 6; round += 1) {

@@ -7,8 +7,8 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readResumeFile } from '../../../../src/context/handover/resume-file.ts';
 import { installHooks } from '../../../../src/context/install.ts';
-import { claudeBinary, openRig, patienceMs, type Rig } from '../../../support/claude/rig.ts';
-import { packageRoot } from '../../../support/cli.ts';
+import { claudeBinary, openRig, type Rig, stepLimitMs } from '../../../support/claude/rig.ts';
+import { checkoutRoot } from '../../../support/cli.ts';
 
 let rig: Rig | undefined;
 afterEach(() => rig?.close());
@@ -38,7 +38,7 @@ test.if(claudeBinary !== undefined)(
       { text: 'and more' },
     ]);
     rig = used;
-    const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+    const launcher = join(checkoutRoot, 'bin', 'claude-code-agent');
     used.write('config/settings.json', installHooks({ autoCompactWindow: 100_000 }, launcher, ['handover']));
     for (const [id, updated] of [
       ['27-a', '2026-01-03T00:00:00Z'],
@@ -78,5 +78,5 @@ test.if(claudeBinary !== undefined)(
     expect(requests().at(-1)).toContain('SessionStart:compact');
     expect(requests().at(-1)).toContain('PLAN-28-b');
   },
-  patienceMs,
+  stepLimitMs,
 );

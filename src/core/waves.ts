@@ -9,7 +9,7 @@ export function wavesProblem(waves: unknown): string | null {
   if (!Array.isArray(waves) || waves.length < 2) return 'must be at least two sizes of waves, such as 3,20%,rest';
   const wrong = waves.find((size) => typeof size !== 'string' || !sizePattern.test(size));
   if (wrong !== undefined)
-    return `must be numbers, percentages from 1% and "rest", such as 3,20%,rest; ${JSON.stringify(wrong)} is none`;
+    return `must be numbers, percentages from 1% and "rest", such as 3,20%,rest; ${JSON.stringify(wrong)} is not valid`;
   return waves.indexOf('rest') === waves.length - 1 ? null : 'must end with "rest", which occurs once';
 }
 

@@ -151,7 +151,7 @@ function fleetRow({ up, drained, refusing, lost, silent, used, slots }: FleetSta
     ...one(lost, 'lost', 'bad'),
     ...Object.entries(silent).map(
       ([host, ms]): ScreenCell => ({
-        text: `  ${safeLine(host, 20)} last heard ${formatAge(ms)} ago`,
+        text: `  ${safeLine(host, 20)} last seen ${formatAge(ms)} ago`,
         tone: 'bad',
       }),
     ),

@@ -411,7 +411,7 @@ function runningNow({ state, live, runner, setupLog }: View, record: SessionReco
     return { tool: { text: command === undefined ? 'commits its work' : `accepting: ${command}`, tone: 'accent' } };
   }
   if (now?.silentMs !== undefined) {
-    const text = `${attempt.place?.host ?? 'its host'} last heard ${formatAge(now.silentMs)} ago`;
+    const text = `${attempt.place?.host ?? 'its host'} last seen ${formatAge(now.silentMs)} ago`;
     return { tool: { text, tone: 'bad' }, ...words };
   }
   if (now?.retry !== undefined) return { tool: { text: retryWords(now.retry), tone: 'warn' }, ...words };

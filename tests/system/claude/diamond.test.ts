@@ -11,7 +11,7 @@ import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scrip
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
 import { pinnedClaude, TestHome } from '../../support/cli.ts';
 
-const sketches = [
+const specs = [
   { name: 'top', project: 'a', after: [] },
   { name: 'left', project: 'b', after: ['top'] },
   { name: 'right', project: 'c', after: ['top'] },
@@ -31,7 +31,7 @@ const steps = (name: string): Step[] => [
 
 const script: RehearsalScript = {
   version: 1,
-  sessions: Object.fromEntries(sketches.map(({ name }) => [name, { steps: steps(name) }])),
+  sessions: Object.fromEntries(specs.map(({ name }) => [name, { steps: steps(name) }])),
 };
 
 interface Meta {
@@ -60,7 +60,7 @@ beforeAll(async () => {
     CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
   });
   group = await machine.ok('group', 'create', 'diamond', '--description', 'Four sessions that belong together');
-  for (const { name, project, after } of sketches) {
+  for (const { name, project, after } of specs) {
     const dependencies = after.flatMap((other) => ['--depends-on', other]);
     const common = ['--name', name, '--project', machine.project(project), '--prompt', `write ${name}.txt`];
     const model = ['--model', modelOfKnownPrice];
@@ -81,7 +81,7 @@ afterAll(async () => {
 
 const folder = (name: string) => join(machine.data, 'session-groups', group, 'sessions', ids.get(name) ?? '');
 
-test.each(sketches.map(({ name }) => name))('%s is completed, and all its figures are known', (name) => {
+test.each(specs.map(({ name }) => name))('%s is completed, and all its figures are known', (name) => {
   const meta = JSON.parse(readFileSync(join(folder(name), 'meta.json'), 'utf8')) as Meta;
   const id = ids.get(name) ?? '';
   expect(meta).toMatchObject({ status: 'completed', claudeSessionId: id.slice(4) });
@@ -100,7 +100,7 @@ test.each(sketches.map(({ name }) => name))('%s is completed, and all its figure
 });
 
 test('the tools ran, each in its own project', () => {
-  for (const { name, project } of sketches) {
+  for (const { name, project } of specs) {
     expect(readFileSync(join(machine.project(project), `${name}.txt`), 'utf8')).toBe(`by ${name}\n`);
   }
   expect(existsSync(join(machine.project('b'), 'right.txt'))).toBe(false);
@@ -109,7 +109,7 @@ test('the tools ran, each in its own project', () => {
 test('dependents started only after their dependencies', () => {
   const seq = (type: string, name: string) =>
     events.find((event) => event.type === type && event.sessionId === ids.get(name))?.seq ?? Number.NaN;
-  for (const { name, after } of sketches) {
+  for (const { name, after } of specs) {
     for (const dependency of after) {
       expect(seq('session_completed', dependency)).toBeLessThan(seq('session_started', name));
     }
@@ -129,10 +129,10 @@ test("the model got the task, the goal and the dependencies' answers, in well-fo
 
 test('tools and system prompt are identical in all sessions, whatever their project, task and folder', () => {
   const firsts = api.requests.filter(({ step }) => step === 0).map(({ body }) => body);
-  expect(firsts).toHaveLength(sketches.length);
+  expect(firsts).toHaveLength(specs.length);
   const shared = firsts.map(({ model, tools, system }) => JSON.stringify({ model, tools, system }));
   expect(new Set(shared).size).toBe(1);
-  // The cache mark is at their very end.
+  // The cache marker is at the very end.
   const marked = JSON.stringify([firsts[0]?.system].flat().at(-1));
   expect(marked).toContain('cache_control');
   // The text that all sessions share precedes it and occurs nowhere else.
@@ -142,7 +142,7 @@ test('tools and system prompt are identical in all sessions, whatever their proj
   }
 });
 
-test('events and metas contain no secret, and files are private', async () => {
+test('events and meta files contain no secret, and files are private', async () => {
   const root = join(machine.data, 'session-groups', group);
   for (const path of new Bun.Glob('**/*').scanSync({ cwd: root, dot: true })) {
     if (path.includes('claude-config/')) continue;

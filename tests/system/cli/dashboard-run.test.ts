@@ -1,6 +1,6 @@
 /**
  * Promises, in a real terminal: `group run` shows the dashboard in its own process, ends with the summary, pauses and
- * leaves by keys and signals, and can hand the group to another runner. Workers are not affected.
+ * detaches on keys and signals, and can hand the group to another runner. Workers are not affected.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
@@ -67,7 +67,7 @@ test('Ctrl-C pauses all sessions, and the exit code reports it', async () => {
   expect(terminal.text()).toContain('group resume');
 }, 60_000);
 
-test('Ctrl-C twice exits at once, and the sessions end by themselves', async () => {
+test('Ctrl-C twice exits at once, and the sessions continue without a runner', async () => {
   const group = await nightUser.group('auth', { api: [] });
   const terminal = run(group);
   await nightUser.begun(group, 'api');
@@ -82,7 +82,7 @@ test('Ctrl-C twice exits at once, and the sessions end by themselves', async () 
   expect(printed).toContain(`Return with: claude-code-agent group run ${group}`);
 }, 60_000);
 
-test('q asks; one answer pauses, another stays', async () => {
+test('q asks what to do: Escape keeps the dashboard open, and p pauses', async () => {
   const group = await nightUser.group('auth', { api: [] });
   const terminal = run(group);
   const api = await nightUser.begun(group, 'api');
@@ -99,7 +99,7 @@ test('q asks; one answer pauses, another stays', async () => {
   expectRestored(terminal);
 }, 60_000);
 
-test('q and l detach: a runner without a terminal finishes the group', async () => {
+test('q and then l detaches: a runner without a terminal finishes the group', async () => {
   const group = await nightUser.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const terminal = run(group);
   const api = await nightUser.begun(group, 'api');
@@ -116,7 +116,7 @@ test('q and l detach: a runner without a terminal finishes the group', async () 
   await nightUser.event(group, 'group_completed');
 }, 60_000);
 
-test('a closed terminal ends the runner and not the sessions', async () => {
+test('closing the terminal ends the runner but not the sessions', async () => {
   const group = await nightUser.group('auth', { api: [] });
   const terminal = run(group);
   const api = await nightUser.begun(group, 'api');
@@ -131,7 +131,7 @@ test('a closed terminal ends the runner and not the sessions', async () => {
   expect((await next.finished).code).toBe(0);
 }, 60_000);
 
-test('SIGTERM pauses, with the dashboard open until that is done', async () => {
+test('SIGTERM pauses, and the dashboard stays open until that is done', async () => {
   const group = await nightUser.group('auth', { api: [] });
   const terminal = run(group);
   const api = await nightUser.begun(group, 'api');

@@ -1,4 +1,4 @@
-/** Promises: whatever process dies, nothing starts twice, no output is lost, and nothing runs without a lease. */
+/** Promises: whichever process dies, nothing starts twice, no output is lost, and nothing runs without a lease. */
 import { afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const echo = 'while read -r line; do [ "$line" = end ] && exit 3; echo "heard $l
 /** Records each start where the next attempt sees it, and prints its pid. */
 const works = `echo start >>../../starts; ${speaks}; echo "pid $$"; ${echo}`;
 
-test('a lease is over when it was not renewed for its length, or Redis reported its end', () => {
+test('a lease expires if it is not renewed in time, or if Redis reports its end', () => {
   const lease = { renewedAt: 1_000, leaseMs: 500 };
   expect([1_000, 1_499, 1_500, 9_000].map((uptime) => isOver(lease, uptime))).toEqual([false, false, true, true]);
   expect(isOver({ ...lease, renewedAt: -1 }, 0)).toBe(true);
@@ -28,7 +28,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       .split('\n');
   const lease = () => readLeases(fleetWorld, fleetPaths(rig.root))[0];
 
-  /** Long enough for an agent to restart on a busy machine, unless the test is about its end. */
+  /** The default is long enough for an agent to restart on a busy machine. Tests of an expired lease pass less. */
   const open = async (leaseMs = 12_000): Promise<void> => {
     rig = await FleetRig.open({ leaseMs, redis: ['appendonly yes', 'appendfsync always'] });
     rig.startAgent();
@@ -56,7 +56,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await eventually(() => rig.slotFolders().length === 0);
   });
 
-  test('an end without an agent is reported by the next one, and kept until it is released', async () => {
+  test('the end of an attempt without an agent is reported by the next agent, and kept until its release', async () => {
     await open();
     const { token, attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -74,7 +74,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('an agent killed during preparation prepares again, and starts once', async () => {
+  test('after an agent is killed during preparation, the next one prepares again and starts once', async () => {
     await open();
     const setUps = join(rig.temp.path, 'set-ups');
     const command = `echo "$$" >>"$HOME/../set-ups"; [ -e "$HOME/../ready" ] || exec sleep 1000`;
@@ -89,7 +89,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('without agent and renewal the guard ends what runs, and the next agent reports it', async () => {
+  test('if no agent renews the lease, the guard ends the attempt, and the next agent reports it', async () => {
     await open(3_000);
     const script = `trap '' TERM; (trap '' TERM; setsid sleep 1000) & echo "tool $!"; ${works}`;
     const { attemptId } = await rig.start({ script });
@@ -112,11 +112,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await eventually(() => !isAlive(pid));
     await rig.server.restart();
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
-    // The guard sends an interrupt first, which this program repeats.
+    // The guard sends an interrupt first, which the script echoes.
     expect(rig.printed(attemptId)).toStartWith(`{"type":"assistant"}\npid ${pid}\nheard {`);
   });
 
-  test('a lease unknown to Redis is over at once', async () => {
+  test('a lease unknown to Redis expires at once', async () => {
     await open();
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -127,7 +127,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await eventually(() => lease() === undefined);
   });
 
-  test('a Redis that is killed and soon restarts changes nothing', async () => {
+  test('killing and quickly restarting Redis changes nothing', async () => {
     await open();
     const { token, attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -143,7 +143,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('a killed guard is started again; without one nothing is accepted or started', async () => {
+  test('a killed guard is restarted, and without a guard nothing is accepted or started', async () => {
     await open();
     const token = await rig.takeSlot();
     await rig.killAgent();
@@ -161,12 +161,12 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await eventually(() => rig.guardPid() !== null && rig.guardPid() !== guard);
   });
 
-  test('the guard ends nothing with a valid lease, and nothing of another boot', async () => {
+  test('the guard ends no attempt with a valid lease, and none with a lease from another boot', async () => {
     await open();
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
     const known = lease();
-    if (known === undefined) throw new Error('no lease is noted');
+    if (known === undefined) throw new Error('no lease was recorded');
     await rig.killAgent();
     const paths = fleetPaths(rig.root);
     // As after a reboot of the host: its uptimes have no meaning here.
@@ -178,7 +178,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const again = guardUptime() ?? 0;
     await eventually(() => (guardUptime() ?? 0) > again + 1_000);
     expect(isAlive(pid)).toBe(true);
-    // A host wakes from sleep with a later uptime: the same as an earlier renewal.
+    // After a sleep the uptime of a host is later. An earlier renewal has the same effect.
     writeLeases(fleetWorld, paths, [{ ...known, leaseMs: 900_000, renewedAt: uptimeMs(fleetWorld.files) - 900_000 }]);
     await eventually(() => !isAlive(pid));
   });

@@ -10,7 +10,6 @@ import { contextNames } from '../../../src/core/definitions.ts';
 import { fc } from '../../support/property.ts';
 
 const launcher = '/opt/a b/bin/claude-code-agent';
-/** Commands that versions before the compiled program installed. */
 type Settings = { hooks?: Record<string, { matcher?: string; hooks: Record<string, unknown>[] }[]> };
 const install = (settings: object, systems = [...contextNames], from = launcher) =>
   installHooks(settings as Record<string, unknown>, from, systems) as Settings;
@@ -51,7 +50,7 @@ describe('installHooks', () => {
     expect(after.hooks?.SessionStart).toHaveLength(4);
   });
 
-  test('installHooks replaces entries of a moved package or a second copy, and changed or shared entries', () => {
+  test('installHooks replaces entries of a moved package, duplicates, and changed or shared entries', () => {
     const old = install({}, ['cpm'], '/elsewhere/bin/claude-code-agent');
     const [ours] = old.hooks?.SessionStart ?? [];
     const foreign = { type: 'command', command: 'echo', timeout: 1 };

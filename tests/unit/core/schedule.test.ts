@@ -1,6 +1,6 @@
 /**
- * Promises: the scheduler handles pauses, failures that need a person, preparing workers, and the wording of its
- * reasons. Small groups without budget and pauses are in `schedule-exhaustive.test.ts`, budgets in `budget.test.ts`.
+ * Promises: the scheduler handles pauses, failures that need a person and preparing workers, and words its reasons
+ * correctly. `schedule-exhaustive.test.ts` covers small groups without budget and pauses, `budget.test.ts` budgets.
  */
 import { describe, expect, test } from 'bun:test';
 import { noUsage } from '../../../src/core/group.ts';
@@ -31,14 +31,14 @@ describe('groups that are not running', () => {
 });
 
 describe('starting sessions', () => {
-  test('the session with the longest chain starts first, then sessions in the order of adding', () => {
+  test('the session with the longest chain starts first, then sessions in the order in which they were added', () => {
     const starts = decide(threeSessions().run().state, capacity).map(
       (decision) => 'sessionId' in decision && decision.sessionId,
     );
     expect(starts).toEqual([b, a]);
   });
 
-  test('the number of workers that prepare at once is limited', () => {
+  test('the number of workers that are prepared at once is limited', () => {
     const log = threeSessions().run();
     expect(decide(log.state, { preparingMax: 1 })).toHaveLength(1);
     log.intend(b);
@@ -247,7 +247,7 @@ describe('usage limit', () => {
   const starts = (log: CoreLog, more: Partial<SchedulingContext>) =>
     nextStarts(log.state, { ...capacity, ...more }).starts.map(({ sessionId }) => sessionId);
 
-  test('no session starts before the reset of a usage limit, then one at a time until it is answered', () => {
+  test('no session starts before a usage limit resets, and then only one until it gets an answer', () => {
     const log = threeSessions().run();
     expect(starts(log, { gate: { ...gate, mayProbe: false } })).toEqual([]);
     const [first, ...others] = starts(log, { gate });
@@ -261,7 +261,7 @@ describe('usage limit', () => {
 describe('API outage', () => {
   const nowMs = Date.parse('2026-01-02T04:00:00.000Z');
   const capped = { maxConcurrentSessions: 3, maxBudgetUsd: 9 };
-  /** 1 lost the API for the `tries`th time and waits ten minutes, 2 has waited long enough, 3 is new. */
+  /** Session 1 lost the API for the `tries`th time and waits ten minutes, 2 has waited long enough, 3 is new. */
   const inOutage = (tries: number) => {
     const log = new CoreLog(capped);
     for (const number of [1, 2, 3]) log.addSession(sessionDefinition(number));

@@ -71,8 +71,8 @@ describe('assignment to waves', () => {
 describe('the waves key', () => {
   test.each([
     [['3'], 'must be at least two sizes of waves, such as 3,20%,rest'],
-    [['3', '120%', 'rest'], 'and "rest", such as 3,20%,rest; "120%" is none'],
-    [['0', 'rest'], '"0" is none'],
+    [['3', '120%', 'rest'], 'and "rest", such as 3,20%,rest; "120%" is not valid'],
+    [['0', 'rest'], '"0" is not valid'],
     [['3', '20%'], 'must end with "rest"'],
     [['rest', 'rest'], 'must end with "rest", which occurs once'],
   ])('waves %j are refused: %s', (waves, problem) => {

@@ -80,7 +80,7 @@ test('the fleet line of a group names problems first', () => {
   const line = (more: object, columns = 80): string =>
     layoutText(frame({ columns, view: { fleet: { ...fleet, ...more } } })).split('\n')[2] ?? '';
   expect(line({})).toMatch(/^ fleet: 2 up +3\/12 slots used$/);
-  expect(line({ silent: { gpu1: 14_000 } })).toMatch(/^ fleet: 2 up {2}gpu1 last heard 14s ago +3\/12/);
+  expect(line({ silent: { gpu1: 14_000 } })).toMatch(/^ fleet: 2 up {2}gpu1 last seen 14s ago +3\/12/);
   expect(line({ up: 0, lost: 1, refusing: 2, drained: 3 })).toMatch(
     /^ fleet: 0 up {2}1 lost {2}2 refusing {2}3 drained +3\/12/,
   );

@@ -64,7 +64,7 @@ function inBorder(side: 'left' | 'right', text: string): ReactNode {
     : createElement(Box, { position: 'absolute', top: 0, [side]: 2 }, createElement(Text, { wrap: 'hard' }, text));
 }
 
-/** A row is its place on the screen, whatever stands there. */
+/** The key of a row is its position on the screen, whatever its text. */
 function lineAt(text: string, index: number): ReactNode {
   return createElement(Line, { key: index, text });
 }

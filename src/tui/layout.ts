@@ -15,11 +15,11 @@ import {
 import type { Hit } from './dashboard/ui.ts';
 
 export interface Pane {
-  /** Stand in the upper border. */
+  /** Shown in the upper border. */
   readonly title: readonly ScreenCell[];
   readonly end: readonly ScreenCell[];
   readonly rows: readonly Row[];
-  /** With the border. */
+  /** Includes the border. */
   readonly columns: number;
   readonly height: number;
   readonly isFramed: boolean;
@@ -35,7 +35,7 @@ export interface PaneContent {
   readonly title: readonly ScreenCell[];
   readonly end?: readonly ScreenCell[];
   readonly rows: readonly Row[];
-  /** What a click means where no cell says otherwise. */
+  /** The click target of all cells that have none. */
   readonly on?: Hit;
 }
 
@@ -53,7 +53,7 @@ export function paneOf({ title, end = [], rows, on }: PaneContent, size: PaneSiz
   const shown = [...head, ...rows].slice(0, room);
   const blanks = Array.from({ length: room - shown.length }, () => rowOf([], inner));
   const all = [...shown, ...blanks];
-  // The corners stay, and a blank on both sides of each text.
+  // Keep the corners, and a blank on both sides of each text.
   const titleRoom = Math.max(0, columns - 6);
   const ended = widthOf(end) + widthOf(title) < titleRoom ? end : [];
   return {
@@ -68,7 +68,7 @@ function fitted(cells: readonly ScreenCell[], columns: number): readonly ScreenC
   return rowOf(cells, Math.min(columns, widthOf(cells))).cells;
 }
 
-/** What a click there means. */
+/** The click target at this position. */
 export function hitAt({ bands }: Layout, x: number, y: number): Hit | null {
   let top = 0;
   for (const panes of bands) {

@@ -46,7 +46,7 @@ import { type Comparison, comparisonOf, workspacesOf } from './work-diff.ts';
 const recentMax = 20;
 const headBytesMax = 16 * 1024 * 1024;
 
-/** What a session left, and what is known of it. */
+/** The work that a session left, and the facts about it. */
 interface Outcome {
   readonly record: SessionRecord;
   readonly workspace?: Workspace;
@@ -152,7 +152,7 @@ async function outcomeOf(
   }
   const work = record.state.status === 'completed' ? record.state.work : undefined;
   const isCommit = workspace !== undefined && work !== undefined && compared.value.to !== undefined;
-  // As a merge does: what a person has added on the branch is part of it.
+  // Like a merge: commits that a person added on the branch are included.
   const source = isCommit ? await sourceOf(context, record, workspace, work) : ok(compared.value.to);
   const to = source.ok ? source.value : compared.value.to;
   const found = await factsOf(context, record, workspace, { ...compared.value, ...defined({ to }) });
@@ -193,7 +193,7 @@ async function factsOf(
   });
 }
 
-/** Where its work began; what it merged from its target since is the work of others, unless it undid that. */
+/** The commit where its work began. Later merges from its target are not its work, unless it reverted them. */
 async function startOf(git: Git, workspace: Workspace | undefined, { folder, from, to }: Comparison): Promise<string> {
   if (workspace?.target === undefined || to === undefined) return from;
   const asked = await runOwn(git, folder, ['merge-base', `refs/heads/${workspace.target}`, to]);
@@ -250,7 +250,7 @@ async function withConflicts(
     const tip = target === '' ? ok(null) : await tipOf(context, repository, target);
     const into = tip.ok && tip.value !== null && tip.value !== base ? tip.value : null;
     const files = into === null ? [] : await conflicts(repository, into, own);
-    // What is not to be merged stands in the way of nothing.
+    // Work that is not to be merged conflicts with nothing.
     const others = open.filter(
       (other) => other !== one && other.workspace?.repository === repository && !isGrave(other),
     );

@@ -226,7 +226,7 @@ export function isOn(value: string | undefined): boolean {
   return ['1', 'true', 'yes', 'on'].includes((value ?? '').toLowerCase().trim());
 }
 
-/** Variables of claude that would take from sessions what they need. The user is warned when one is dropped. */
+/** Variables of claude that would disable what sessions need. The user is warned when one is dropped. */
 export const deniedVariables: readonly string[] = [
   ...steeringVariables,
   untrustedSwitch,

@@ -1,4 +1,4 @@
-/** The actions of the dashboard: keys, palette and last row use one table. This file: what each of them does. */
+/** The actions of the dashboard: keys, palette and last row use one table. This file: the effect of each action. */
 import { ownProblem } from '../../core/edit.ts';
 import { describeFailure } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -133,7 +133,7 @@ export function toggleOf({ state: { status }, queued }: SessionRecord): Toggle |
 
 type Targets = readonly [SessionRecord, ...SessionRecord[]];
 
-/** The marked sessions that are still there; without any the selected one. */
+/** The marked sessions that still exist; if none is marked, the selected one. */
 function targets({ ui: { marked: ids }, context: { state } }: At, record: SessionRecord): Targets {
   const [first, ...others] = ids.flatMap((id) => state.sessions.get(id) ?? []);
   return first === undefined ? [record] : [first, ...others];
@@ -185,7 +185,7 @@ export function atOf(ui: Ui, context: KeyContext): At {
 
 type Words = string | ((at: At) => string);
 
-/** An action that is not possible now answers with a `tell` command, which says why. */
+/** An action that is not possible now returns a `tell` command with the reason. */
 export interface KeyAction {
   readonly keys: readonly string[];
   readonly label: Words;
@@ -226,7 +226,7 @@ function isInDetails({ ui, context: { shape } }: At): boolean {
   return hasDetailsFocus(ui, shape);
 }
 
-/** In the list; `scroll`: what the same key does in the details. */
+/** Moves the selection in the list. `scroll`: the effect of the same key in the details. */
 function moving(keys: string, label: string, to: (context: KeyContext) => number, scroll?: (ui: Ui) => Ui): KeyAction {
   return changing(keys, label, (ui, at) =>
     scroll !== undefined && isInDetails(at) ? scroll(ui) : selected(ui, at.context, to(at.context)),
@@ -460,7 +460,7 @@ function refusal({ run }: KeyAction, at: At): string | null {
   return command?.do === 'tell' ? command.message : null;
 }
 
-/** For the last row: what is possible now. */
+/** For the last row: the keys that have an effect now. */
 export function keyHints(ui: Ui, context: KeyContext): string[] {
   const at = atOf(ui, context);
   return keyActions.flatMap((one) =>
@@ -475,7 +475,7 @@ export interface PaletteChoice {
   readonly refusal: string | null;
 }
 
-/** What fits the text, the best first; of similar ones, what is possible now first. */
+/** The actions that match the text, best match first. Among equal matches, actions that are possible now come first. */
 export function paletteChoices(ui: Ui, context: KeyContext): PaletteChoice[] {
   const { mode } = ui;
   const at = atOf({ ...ui, mode: browse }, context);
@@ -489,7 +489,7 @@ export function paletteChoices(ui: Ui, context: KeyContext): PaletteChoice[] {
   return choices.toSorted((one, other) => weight(one) - weight(other));
 }
 
-/** Lower is better; null = the letters are not there in this order. */
+/** Lower is better; null = the label does not contain the letters in this order. */
 function fuzzyRank(label: string, wanted: string): number | null {
   const whole = label.indexOf(wanted);
   if (whole >= 0) return whole;

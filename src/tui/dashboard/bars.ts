@@ -31,7 +31,7 @@ import { isBlocked, limitNow, momentIn, type Notice, reasoned, type Terminal, ty
 const sentenceColumnsMax = 400;
 const heldRowsMax = 2;
 
-/** Title, and below it the money, the machines of a fleet, and what holds the group up. */
+/** The title, and below it the budget, the hosts of a fleet, and what delays the group. */
 export function headContent(view: View, terminal: Terminal): PaneContent {
   const { columns } = terminal;
   const machines = view.fleet === undefined ? [] : [fleetRow(view.fleet, terminal)];
@@ -123,7 +123,7 @@ function moneyRow(view: View, terminal: Terminal): Row {
 
 interface MoneyParts {
   readonly left: readonly ScreenCell[];
-  /** The bar shows it as well. */
+  /** The bar shows this value as well. */
   readonly reserved: string;
   readonly right: readonly ScreenCell[];
 }
@@ -136,7 +136,7 @@ function paced(view: View, terminal: Terminal, { left, reserved, right }: MoneyP
   return rowBetween([...left, ...(isTold ? [{ text: reserved, tone: 'dim' } as const] : []), ...pace], right, columns);
 }
 
-/** Wide enough for everything, usually. */
+/** Usually wide enough for everything. */
 const roomyColumns = 100;
 /** A shorter sparkline shows nothing. */
 const sparkColumnsMin = 8;
@@ -264,9 +264,9 @@ export interface ListPosition {
 export interface LastRow {
   readonly view: View;
   readonly ui: Ui;
-  /** A key and what it does, the last two always. */
+  /** Keys and their effects; the last two are always shown. */
   readonly hints: readonly string[];
-  /** Where no border shows it. */
+  /** If no border shows it. */
   readonly position: ListPosition | null;
 }
 
@@ -344,7 +344,7 @@ function input(label: string, text: string, { columns, glyphs }: Terminal): Foot
 const noticeRowsMax = 4;
 const noticeColumnsMax = 1_000;
 
-/** Results of keys and recent events, whole where `rowsMax` allows, the newest first to be shown. */
+/** Results of keys and recent events, in full if `rowsMax` allows. The newest have priority. */
 export function noticeRows({ notices = [], nowMs }: View, { columns }: Terminal, rowsMax: number): Row[] {
   const most = Math.max(0, Math.min(noticeRowsMax, rowsMax));
   let shown: ScreenCell[][] = [];

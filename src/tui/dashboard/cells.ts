@@ -1,4 +1,4 @@
-/** Rows of styled cells: foreign text made fit for them, their signs, and how a terminal paints them. */
+/** Rows of styled cells: sanitized text, glyphs, and how a terminal draws them. */
 
 import type { Tone } from '../../view/format.ts';
 import { fitColumns, safeLine } from '../../view/terminal-text.ts';
@@ -8,7 +8,7 @@ export interface ScreenCell {
   readonly text: string;
   readonly tone?: Tone;
   readonly isSelected?: true;
-  /** What a click on it means. */
+  /** The effect of a click on it. */
   readonly on?: Hit;
 }
 
@@ -16,15 +16,15 @@ export interface Row {
   readonly cells: readonly ScreenCell[];
 }
 
-/** Joiners, selectors, marks of direction, tags, frames around characters, tones of skin. */
+/** Joiners, variation selectors, direction marks, tags, enclosing marks, skin tones. */
 const invisible = /\p{Default_Ignorable_Code_Point}|\p{Me}|\p{Emoji_Modifier}/gu;
-/** More marks above and below than any writing has. */
+/** More combining marks than any script uses. */
 const heapedMarks = /(\p{Mn}{2})\p{Mn}+/gu;
 const flagLetter = /[\u{1f1e6}-\u{1f1ff}]/gu;
 const privateUse = /\p{Co}/gu;
 const plainText = /^[\x20-\x7e]*$/;
 
-/** Characters of which every terminal knows the width, one column or two. */
+/** Characters whose width, one or two columns, is the same in every terminal. */
 export function plainWidths(text: string): string {
   if (plainText.test(text)) return text;
   return text
@@ -38,7 +38,7 @@ export function plainWidths(text: string): string {
 /** One harmless line of at most `columns` columns, whatever `text` is. */
 export function fitLine(text: string, columns: number): string {
   if (columns <= 0) return '';
-  // What is taken out makes room for what follows.
+  // Removed characters make room for the text that follows.
   return fitColumns(plainWidths(safeLine(text, columns * 4)), columns);
 }
 
@@ -73,7 +73,7 @@ export function rowOf(cells: readonly ScreenCell[], columns: number, isSelected 
   return { cells: isSelected ? fitted.map((cell) => ({ ...cell, isSelected: true })) : fitted };
 }
 
-/** The row, with this as what a click means where none of its cells says otherwise. */
+/** The row with `on` as the click target of all cells that have none. */
 export function tagged({ cells }: Row, on: Hit): Row {
   return { cells: cells.map((cell) => ({ on, ...cell })) };
 }
@@ -109,7 +109,7 @@ export function plainRow({ cells }: Row): string {
   return cells.map(({ text }) => text).join('');
 }
 
-/** Those of `colourStyle`. */
+/** The styles of `colourStyle`. */
 const toneOfCode: ReadonlyMap<string, Tone> = new Map([
   ['32', 'good'],
   ['31', 'bad'],
@@ -131,7 +131,7 @@ export function cellsOf(styled: string): ScreenCell[] {
   return cells;
 }
 
-/** Lines of at most `columns` columns; words stay whole where they can, blanks at a break are left out. */
+/** Lines of at most `columns` columns; words stay whole if possible, and blanks at a break are dropped. */
 export function wrapCells(cells: readonly ScreenCell[], columns: number): ScreenCell[][] {
   const text = cells.map((cell) => cell.text).join('');
   if (columns <= 0) return [];
@@ -149,7 +149,7 @@ function withoutLead(cells: readonly ScreenCell[]): ScreenCell[] {
     : cells.slice(begin).map((cell, index) => (index === 0 ? { ...cell, text: cell.text.trimStart() } : cell));
 }
 
-/** Like `wrapCells` for a line whose `lead` stands before the text; what follows stands below the text. */
+/** Like `wrapCells` for a line with a `lead` before the text; further lines are aligned with the text. */
 export function wrapLed(lead: readonly ScreenCell[], text: readonly ScreenCell[], columns: number): ScreenCell[][] {
   const width = widthOf(lead);
   const blank: ScreenCell = { text: ' '.repeat(width) };
@@ -184,7 +184,7 @@ type Codes = readonly [on: string, off: string];
 interface Palette {
   readonly tones: Readonly<Partial<Record<Tone, Codes>>>;
   readonly selected: Codes;
-  /** What is selected keeps its tones. */
+  /** A selected row keeps its tones. */
   readonly keepsTones: boolean;
 }
 
@@ -195,7 +195,7 @@ const ink = (colour: number): Codes => [`38;5;${colour}`, '39'];
 const ground = (colour: number): Codes => [`48;5;${colour}`, '49'];
 
 const palettes: Readonly<Record<Paint, Palette>> = {
-  // Without colours, what is wrong is bold.
+  // Without colours, problems are bold.
   plain: { tones: { bad: bold, warn: bold, strong: bold, dim: faint }, selected: reverse, keepsTones: false },
   sixteen: {
     tones: {
@@ -238,16 +238,16 @@ export function paintRow({ cells }: Row, paint: Paint): string {
   return isOn ? line + escaped(selected[1]) : line;
 }
 
-/** By what a terminal answers when it is asked for its background (OSC 11): `rgb:ffff/ffff/ffff`; null = no colour. */
+/** Parses a terminal's answer to the query for its background (OSC 11): `rgb:ffff/ffff/ffff`; null = no colour. */
 export function backgroundOf(answer: string): Background | null {
   const parts = /^rgba?:([\da-f]{1,4})\/([\da-f]{1,4})\/([\da-f]{1,4})/i.exec(answer)?.slice(1);
   if (parts === undefined) return null;
   const [red = 0, green = 0, blue = 0] = parts.map((part) => Number.parseInt(part, 16) / (16 ** part.length - 1));
-  // As bright as it looks.
+  // Perceived brightness.
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5 ? 'dark' : 'light';
 }
 
-/** By what some terminals say in COLORFGBG: the numbers of text and background among the sixteen colours. */
+/** Parses COLORFGBG, which some terminals set: the numbers of text and background among the sixteen colours. */
 export function backgroundOfNumbers(colorFgBg: string | undefined): Background | null {
   const number = /;(\d{1,2})$/.exec(colorFgBg ?? '')?.[1];
   if (number === undefined) return null;
@@ -255,7 +255,7 @@ export function backgroundOfNumbers(colorFgBg: string | undefined): Background |
 }
 
 export interface Glyphs {
-  /** The terminal has nothing else; what others wrote is spelt accordingly. */
+  /** The terminal supports only ASCII; foreign text is transliterated. */
   readonly isAscii: boolean;
   readonly running: string;
   readonly accepting: string;

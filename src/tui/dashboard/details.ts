@@ -150,7 +150,7 @@ function harmless(cells: readonly ScreenCell[]): ScreenCell[] {
   }));
 }
 
-/** A line of a transcript; broken lines go on below its text. */
+/** A line of a transcript; wrapped lines continue below its text. */
 function lineCells({ lead, text }: Line, columns: number): ScreenCell[][] {
   const [indent = ''] = /^ */.exec(text) ?? [];
   const [before, after] = [lead + indent, text.slice(indent.length)].map((part) => harmless(cellsOf(part)));
@@ -242,7 +242,7 @@ function nameCell(name: string): ScreenCell {
   return { text: padded(name, nameColumns), tone: 'dim' };
 }
 
-/** `name   text`, the text in a column of its own over as many lines as it needs. */
+/** `name   text`: the text is wrapped in its own column. */
 function named(name: string, text: string, columns: number, tone?: Tone): ScreenCell[][] {
   const lines = textLines(text, Math.max(10, columns - nameColumns), tone);
   return lines.map((line, index) => [nameCell(index === 0 ? name : ''), ...line]);
@@ -317,10 +317,10 @@ export interface DetailsContent extends PaneContent {
   readonly scroll: number;
 }
 
-/** A short log below what a session does now says more than a blank. */
+/** If this many rows are left below the current activity, a short log fills them. */
 const logRowsMin = 3;
 
-/** `rows`: how many there may be. */
+/** `rows`: the maximum number of rows. */
 export function linesFor(view: View, { record, tab }: PaneOptions, { columns, rows, glyphs }: Part): ScreenCell[][] {
   const lines = tabLines(view, tab, { record, columns: columns - 2, glyphs });
   const left = rows - lines.length - 2;

@@ -68,7 +68,7 @@ const shortNames: Readonly<Record<string, string>> = {
 const keyColumns = 8;
 const labelColumns = 46;
 
-/** All actions that fit what was typed; those that are not possible are grey, with the reason. */
+/** All actions that match the typed text. Actions that are not possible are grey, with the reason. */
 function palettePane(choices: readonly PaletteChoice[], { mode }: Ui, size: PaneSize, { glyphs }: Terminal): Pane {
   const { columns, height, isFramed } = size;
   const [inner, room] = isFramed ? [columns - frameSize, height - frameSize] : [columns, height];
@@ -103,7 +103,7 @@ function headPane(view: View, terminal: Terminal, isFramed: boolean): Pane {
   return paneOf(content, { columns, height, isFramed });
 }
 
-/** Until the user chooses a session, the selection follows what runs; after the run, it is on what failed. */
+/** Until the user chooses a session, the selection follows running sessions, and after the run a failed one. */
 function followed({ state }: View, { home, filter, onlyProblems, selected }: Ui): SessionId | null {
   if (home !== null || filter !== '' || onlyProblems) return null;
   const ids = state.status === 'running' ? state.running : state.failed;

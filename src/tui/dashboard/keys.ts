@@ -45,7 +45,7 @@ export interface MousePress {
 
 type KeyPress = Exclude<Press, MousePress>;
 
-/** A message is a line, not a file. */
+/** A message is one line, not a file. */
 const messageLengthMax = 8_000;
 const filterLengthMax = 200;
 export function press(ui: Ui, key: Press, context: KeyContext): Pressed {
@@ -91,7 +91,7 @@ function act(ui: Ui, key: string, context: KeyContext): Pressed {
   return actionOfKey.get(key === ' ' ? 'space' : key)?.run(atOf(ui, context)) ?? { ui };
 }
 
-/** Lines, or sessions, by which a wheel turns. */
+/** Lines or sessions per step of the mouse wheel. */
 const wheelStep = 3;
 
 function pointed(ui: Ui, { mouse, x, y }: MousePress, context: KeyContext): Ui {

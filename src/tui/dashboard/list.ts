@@ -18,7 +18,7 @@ export interface Placed {
   readonly lanes: readonly Lane[];
 }
 
-/** Deeper rows are indented no further. */
+/** Deeper rows are not indented further. */
 const depthMax = 12;
 
 /** Computed again only when sessions or dependencies changed. */
@@ -90,7 +90,7 @@ function branches({ below }: Open, ids: readonly SessionId[]): Open[] {
 
 export type ListItem =
   | { readonly heading: string }
-  /** The lanes are empty where rows are missing between those they would join. */
+  /** A lane is empty if rows between its ends are missing. */
   | { readonly id: SessionId; readonly lanes: readonly Lane[] };
 
 type Choice = Pick<Ui, 'filter' | 'onlyProblems' | 'selected' | 'arrangement' | 'sorting'>;

@@ -55,7 +55,7 @@ const doingColumnsMin = 12;
 const titleColumnsMin = 10;
 const besideMost = 130;
 
-/** Beside the details the list still has projects and activity. */
+/** From this width on, the list beside the details shows projects and activity. */
 export function listColumns(columns: number): number {
   return Math.min(besideMost, Math.max(projectColumns + frameSize, Math.round(columns / 2)));
 }
@@ -161,7 +161,7 @@ function column({ gap }: RowLayout, text: string, width: number, align: 'left' |
 
 export interface RowDetails {
   readonly record: SessionRecord;
-  /** Shown instead of what it does; absent = no timeline is wanted. */
+  /** Shown instead of the activity; absent = no timeline was requested. */
   readonly span?: Span | null;
   readonly lanes: readonly Lane[];
   readonly isSelected: boolean;
@@ -215,7 +215,7 @@ export function sessionRow(
   );
 }
 
-/** As short as it is clear: `claude-opus-4-8-20260101` is `opus-4-8`. */
+/** Shortened as far as it stays clear: `claude-opus-4-8-20260101` is `opus-4-8`. */
 function modelName({ definition, model }: SessionRecord): string {
   return fitLine((definition.model ?? model ?? '').replace(/^claude-|-\d{8}$/g, ''), 40);
 }
@@ -259,7 +259,7 @@ function doingCells({ tool, idle, words }: Doing, layout: RowLayout): ScreenCell
     return said?.tone === undefined ? { text } : { text, tone: said.tone };
   };
   if (layout.words === 0) return [cell(tool ?? words, layout.tool)];
-  // Why nothing is done has the room of both.
+  // The reason for waiting uses the room of both columns.
   if (words === undefined) return [cell(tool, doingColumns(layout))];
   const first = cell(tool ?? idle, layout.tool);
   return [
@@ -287,7 +287,7 @@ interface Sign {
   readonly isLoud?: true;
 }
 
-/** Milliseconds for which one sign of those that turn is shown. */
+/** Milliseconds for which each frame of the spinner is shown. */
 const turnMs = 300;
 
 export function isTurning({ state, live, runner }: View, { definition, state: session }: SessionRecord): boolean {
@@ -314,7 +314,7 @@ function signOf(view: View, record: SessionRecord, glyphs: Glyphs): Sign {
       if (runner === 'none') return { glyph: glyphs.running, tone: 'warn' };
       if (attempt.stopping !== undefined) return { glyph: glyphs.stopping, tone: 'warn' };
       if (attempt.accepting !== undefined) return { glyph: glyphs.accepting, tone: 'accent' };
-      // It works, but a call was denied.
+      // The session continues, but a call was denied.
       const now = live.get(record.definition.id);
       const tone = now?.denied === undefined ? 'accent' : 'warn';
       const turn = Math.floor(view.nowMs / turnMs) % glyphs.turning.length;
@@ -329,9 +329,9 @@ interface Said {
 }
 
 interface Doing {
-  /** The tool at work, or why it does nothing. */
+  /** The running tool, or why the session is idle. */
   readonly tool?: Said;
-  /** Stands in the place of a tool where there is room for the words beside it. */
+  /** Shown in the column of the tool if there is room for the text beside it. */
   readonly idle?: Said;
   readonly words?: Said;
 }
@@ -346,7 +346,7 @@ function doingNow(view: View, record: SessionRecord): Doing {
     return { tool: { text: `blocked by ${listTitles(state, why.on ?? [])}`, tone: 'warn' } };
   const waiting =
     session.status === 'pending' && why.on !== undefined ? `waits for ${listTitles(state, why.on)}` : undefined;
-  // First, because it waits for others in any case.
+  // This check is first, because the session waits for others in any case.
   if (isHeldBack(record)) {
     const also = session.status === 'pending' ? waiting : why.reason;
     return { tool: { text: heldBack(view, record, also), tone: 'warn' } };
@@ -366,7 +366,7 @@ function doingNow(view: View, record: SessionRecord): Doing {
   return { tool: { text: withLocalTimes(reasoned(reason, said), nowMs), tone } };
 }
 
-/** What keeps a session that could start from starting, in a few words. */
+/** Why a session that could start does not start, in a few words. */
 const waitWords: Readonly<Record<string, string>> = {
   cache: 'waits for prompt cache',
   slot: 'waits for a free slot',
@@ -388,7 +388,7 @@ function waitingNow({ state, nowMs }: View, { reason }: WaitReason): Said | unde
   return text === undefined ? undefined : { text, tone: 'dim' };
 }
 
-/** `also`: what it would wait for if it were not held back, or why it rests. */
+/** `also`: what the session would wait for if it were not held back, or why it is idle. */
 function heldBack({ runner }: View, { state: { status } }: SessionRecord, also: string | undefined): string {
   // Without a runner only the whole group can be resumed, with all its sessions.
   if (runner === 'none') return also === undefined ? 'held back until P' : `held back until P: ${also}`;
@@ -424,7 +424,7 @@ function runningNow({ state, live, runner, setupLog }: View, record: SessionReco
   return now?.lastText === undefined ? { tool: idle } : { idle, ...words };
 }
 
-/** As retrySentence, for a narrow column. */
+/** Like retrySentence, for a narrow column. */
 function retryWords({ attempt, attemptsMax, errorStatus }: ApiRetry): string {
   const answer = errorStatus === null ? 'no answer' : `no answer (${errorStatus})`;
   const most = attemptsMax === undefined ? '' : ` of ${attemptsMax}`;

@@ -1,4 +1,4 @@
-/** What the terminal sends: keys for ink, and taken out of them what ink would drop or take for typed text. */
+/** Input from the terminal: keys for ink, without the reports that ink would drop or treat as typed text. */
 import { type Background, backgroundOf } from './cells.ts';
 import type { MousePress } from './keys.ts';
 
@@ -8,16 +8,16 @@ const mouseReport = /\u001b\[<(\d+);(\d+);(\d+)([Mm])/g;
 /** The colour of the background (OSC 11). */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: answers begin with one.
 const backgroundAnswer = /\u001b\]11;([^\u0007\u001b]*)(?:\u0007|\u001b\\)/g;
-/** What the terminal is (DA1): the answer that every terminal gives, and gives last. */
+/** Device attributes (DA1): every terminal answers this query, and answers it last. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: answers begin with one.
 const identity = /\u001b\[\?[\d;]*c/g;
-/** The begin of one of these whose end comes later. */
+/** The start of a report whose end arrives later. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: reports begin with one.
 const cutOff = /\u001b(?:\[<[\d;]*|\[\?[\d;]*|\]1(?:1(?:;[^\u0007\u001b]*\u001b?)?)?)$/;
-/** Asks for both. */
+/** Queries both. */
 export const backgroundQuestion = '\u001b]11;?\u001b\\\u001b[c';
 
-/** Of a button that is pressed without any of the keys that change its meaning. */
+/** For a button that is pressed without modifier keys. */
 const presses: Readonly<Record<number, MousePress['mouse']>> = { 0: 'click', 64: 'wheel-up', 65: 'wheel-down' };
 
 export interface ReportEvents {

@@ -36,7 +36,7 @@ export type DetailsPlace = 'auto' | 'none' | 'split' | 'full';
 export interface Ui {
   /** null = none yet, or a new filter has to choose one. */
   readonly selected: SessionId | null;
-  /** Chosen by the user: selected again as soon as no filter hides it. null = the selection follows what runs. */
+  /** Chosen by the user: selected again as soon as no filter hides it. null = it follows running sessions. */
   readonly home: SessionId | null;
   readonly top: number;
   readonly filter: string;
@@ -47,7 +47,7 @@ export interface Ui {
   readonly hasTimeline: boolean;
   readonly pane: DetailsPlace;
   readonly under: Exclude<DetailsPlace, 'full'>;
-  /** Which pane the arrow keys are for, where details are shown. */
+  /** The pane that the arrow keys move in, if details are shown. */
   readonly focus: 'list' | 'details';
   readonly tab: Tab;
   /** Lines by which the pane is scrolled: down from its beginning, or, for the log, up from its end. */
@@ -113,7 +113,7 @@ export function settled(ui: Ui, rows: readonly Selectable[], visible: number): U
 function selectedIndex({ selected, home, top }: Ui, rows: readonly Selectable[]): number {
   const found = rows.indexOf(selected ?? home ?? '');
   if (found >= 0) return found;
-  // What was selected is gone: the row that took its place on the screen is next.
+  // The selected row is gone: select the row that took its place on the screen.
   const from = selected === null ? 0 : Math.max(0, Math.min(top, rows.length - 1));
   const next = rows.findIndex((row, index) => index >= from && row !== null);
   return Math.max(0, next >= 0 ? next : rows.findLastIndex((row) => row !== null));

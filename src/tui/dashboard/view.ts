@@ -30,7 +30,7 @@ export interface View {
   /** Changed lines of running sessions, as they were counted last. */
   readonly changes?: ReadonlyMap<SessionId, ChangedLines>;
   readonly pace?: Pace;
-  /** Until the run is over, by what such sessions took before, milliseconds; absent when there is no telling. */
+  /** Estimated milliseconds until the run is over, from earlier sessions; absent if there is no estimate. */
   readonly remainingMs?: number;
   readonly notices?: readonly Notice[];
   readonly material?: SessionDetails;
@@ -69,12 +69,12 @@ export function momentIn(at: string, nowMs: number): string {
   return `${formatDuration(Date.parse(at) - nowMs)} (${formatMoment(at, nowMs)})`;
 }
 
-/** Kept from starting by a session that failed. */
+/** Cannot start because another session failed. */
 export function isBlocked(verdicts: Verdicts, record: SessionRecord): boolean {
   return record.state.status === 'pending' && verdicts(record)?.reason === 'blocked';
 }
 
-/** How long a limit still holds; null = none does. */
+/** The time until a limit resets; null = no limit is in force. */
 export function limitNow(state: GroupState, nowMs: number): string | null {
   const { limitResetsAt } = state;
   if (limitResetsAt === undefined) return null;
@@ -90,7 +90,7 @@ export function usageNow(
 ): Usage {
   if (record.state.status !== 'running') return { ...record.usage, durationMs: workedMs(record) };
   const { attempt } = record.state;
-  // While work is accepted, its worker is gone and counted already.
+  // While work is being accepted, its worker has ended and is already counted.
   if (attempt.accepting !== undefined) return record.usage;
   const now = live.get(record.definition.id)?.usage;
   const attemptMs = runner === 'none' ? (now?.durationMs ?? 0) : Math.max(0, nowMs - Date.parse(attempt.startedAt));

@@ -1,4 +1,4 @@
-/** tui/home/: the screen over all groups: what it shows, as rows, and what each of its keys does. */
+/** tui/home/: the screen over all groups: what it shows, as rows, and what each key does. */
 
 import type { HomeGroup, HomeWorkflow } from '../../app/watch/overview.ts';
 import type { GroupId } from '../../core/group.ts';
@@ -40,7 +40,7 @@ export function homeFrame(view: HomeView, chosen: HomeUi, terminal: HomeTerminal
   // The title of a frame is in its border.
   const within = room - (isFramed ? edge : 1);
   const found = groups.findIndex(({ id }) => id === chosen.selected);
-  // What was selected is gone: the row that took its place is next.
+  // The selected row is gone: select the row that took its place.
   const index = found >= 0 ? found : Math.max(0, Math.min(chosen.top, groups.length - 1));
   const listRows = Math.max(1, within - 1);
   const top = Math.max(0, Math.min(chosen.top, groups.length - listRows, index), index - listRows + 1);
@@ -60,7 +60,7 @@ export function homeFrame(view: HomeView, chosen: HomeUi, terminal: HomeTerminal
   return { bands: [[pane], [foot]], ui, groups, index, listRows };
 }
 
-/** So much of the list gives way to what a key came to. */
+/** A notice about a key may take this many rows from the list. */
 const noticeRowsMax = 4;
 const noticeColumnsMax = 1_000;
 const listRowsMin = 3;
@@ -100,7 +100,7 @@ const nameColumnsMax = 36;
 
 const messageColumnsMin = 20;
 
-/** As the names need it; what a group waits for has some room, too. */
+/** As wide as the longest name, but the messages of groups keep some room. */
 function nameColumns(columns: number, groups: readonly HomeGroup[]): number {
   const longest = Math.max(...groups.map(({ name }) => Bun.stringWidth(name)));
   const most = columns - fixedColumns - (groups.some(({ message }) => message !== undefined) ? messageColumnsMin : 0);

@@ -1,4 +1,4 @@
-/** tui/review/: the review on a terminal, laid out by ink: the sessions, and what is known of the chosen one. */
+/** tui/review/: the review on a terminal, laid out by ink: the sessions, and the facts about the selected one. */
 import { Box, Text, type TextProps, useApp, useInput, usePaste, useWindowSize } from 'ink';
 import { createElement as h, type ReactNode, useRef, useState } from 'react';
 import {
@@ -15,7 +15,7 @@ import {
 } from '../../view/review/review.ts';
 import { safeLine, spelledLine } from '../../view/terminal-text.ts';
 
-/** What came of an action: a sentence, and how the row is now; null = it is gone. */
+/** The result of an action: a sentence, and the row as it is now; null = the row is gone. */
 export interface ActionEnd {
   readonly notice: string;
   readonly row: ReviewRow | null;
@@ -26,7 +26,7 @@ export interface ReviewScreenOptions {
   act(action: ReviewAction, row: ReviewRow, words: string): Promise<ActionEnd>;
 }
 
-/** Below this width the details stand under the list. */
+/** In narrower terminals the details are below the list. */
 const wideColumns = 100;
 const textMax = 4000;
 const filesMax = 100;
@@ -53,7 +53,7 @@ interface Ui {
   readonly at: number;
   readonly scroll: number;
   readonly notice: string;
-  /** Words to send back, or the action that waits for a `y`. */
+  /** The text to send back, or the action that needs a `y`. */
   readonly asking?: { readonly action: ReviewAction; readonly words?: string } | undefined;
   readonly isHelp?: boolean;
   readonly isBusy?: boolean;
@@ -66,7 +66,7 @@ export function createReviewApp(options: ReviewScreenOptions): ReactNode {
 function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
   const { exit } = useApp();
   const { columns, rows: height } = useWindowSize();
-  // Several keys may come at once, before the next drawing.
+  // Several keys may arrive before the next frame is drawn.
   const state = useRef<Ui>({ rows: review.rows, at: 0, scroll: 0, notice: '' });
   const [, redraw] = useState(state.current);
   const update = (change: Partial<Ui>) => {
@@ -136,7 +136,7 @@ function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
 
 type InputKey = Parameters<Parameters<typeof useInput>[0]>[1];
 
-/** What is asked after a key: the same, something else, nothing, or the action begins. */
+/** The question after a key: the same, another one, or none, or the action begins. */
 function answerTo(asking: NonNullable<Ui['asking']>, input: string, key: InputKey): Ui['asking'] | 'start' {
   const { words } = asking;
   if (key.escape || (key.ctrl && input === 'c')) return undefined;
@@ -162,7 +162,7 @@ function pane(style: Parameters<typeof Box>[0], children: readonly ReactNode[]):
 }
 
 function line(text: string, props: TextProps = {}): ReactNode {
-  // What does not fit is cut off at the bottom, not squeezed.
+  // Rows that do not fit are cut off at the bottom.
   return h(Box, { flexShrink: 0 }, h(Text, { wrap: 'truncate', ...props }, text === '' ? ' ' : text));
 }
 

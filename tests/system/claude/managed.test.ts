@@ -66,7 +66,7 @@ test.skipIf(!mountable)(
   async () => {
     const { run } = await runUnder({ requiredMinimumVersion: '9.9.9' });
     expect(run.code).toBe(2);
-    expect(run.stderr).toContain('(/etc/claude-code) say requiredMinimumVersion: 9.9.9. Use a version');
+    expect(run.stderr).toContain('(/etc/claude-code) set requiredMinimumVersion: 9.9.9. Use a version');
     expect(run.stderr).not.toContain('another version of Claude Code');
   },
 );
@@ -76,7 +76,7 @@ test.skipIf(!mountable).each(['allowManagedHooksOnly', 'disableAllHooks'])(
   async (name) => {
     const { run, shown } = await runUnder({ [name]: true });
     expect({ code: run.code, status: shown.status }).toEqual({ code: 0, status: 'completed' });
-    expect(run.stderr).toContain(`(/etc/claude-code) say ${name}: true. Ask your administrator`);
+    expect(run.stderr).toContain(`(/etc/claude-code) set ${name}: true. Ask your administrator`);
     expect(shown.warnings).toMatchObject([{ code: 'hook-missing', message: expect.stringContaining(`${name}: true`) }]);
   },
 );

@@ -109,7 +109,7 @@ describe('a file that cannot be changed stays', () => {
     ['a list', '[]', 'settings.json:1:1 is not valid JSON'],
     ['a key twice', '{"hooks": {}, "hooks": {}}', 'settings.json:1:15'],
     ['a byte order mark', '\ufeff{}', 'settings.json:1:1 is not valid JSON'],
-    ['hooks of a wrong type', '{"hooks": "none"}', 'hooks has to be a map ("name: value"), not a text'],
+    ['hooks of a wrong type', '{"hooks": "none"}', 'hooks must be a map ("name: value"), not a text'],
     ['a hook that voids the file', '{"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}', 'a command is missing'],
   ])('%s', async (_, text, sentence) => {
     write(text);

@@ -34,7 +34,7 @@ test("commit and merge leave out changes made by set-up alone, and include the s
   expect([await changed('a'), await changed('b'), await changed('idle')]).toEqual(['src/a.ts', 'made.json', '']);
   const shown = await nightUser.json<{ warnings: { code: string }[] }>('session', 'show', 'auth/a');
   expect(shown.warnings).toEqual([]);
-  expect(await nightUser.ok('session', 'show', 'auth/idle')).toContain('no file is different');
+  expect(await nightUser.ok('session', 'show', 'auth/idle')).toContain('was expected to change files');
   const merged = await nightUser.run('group', 'merge', group);
   expect({ code: merged.code, said: `${merged.stdout}${merged.stderr}` }).toEqual({
     code: 0,

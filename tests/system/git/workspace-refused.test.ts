@@ -49,7 +49,7 @@ const refused: readonly {
       begin();
       return { base: '1234567890'.repeat(4) };
     },
-    says: /123456789012 .* is not in the repository.*git fetch/,
+    says: /123456789012 is not in the repository.*git fetch/,
   },
   {
     title: 'a project that git ignores',
@@ -66,7 +66,7 @@ const refused: readonly {
       begin();
       return { projectPath: join(rig.top, 'gone') };
     },
-    says: /gone does not exist/,
+    says: /gone no longer exists/,
   },
   {
     title: 'something else at the path',
@@ -77,7 +77,7 @@ const refused: readonly {
       writeFileSync(join(path, 'precious.txt'), 'mine\n');
       return {};
     },
-    says: /something at .* already/,
+    says: /already exists and is not a worktree/,
   },
 ];
 
@@ -128,7 +128,7 @@ test.skipIf(!unprivileged.isPossible)('a repository without write permission', a
   writeFileSync(rig.globalConfig, '[safe]\n\tdirectory = *\n');
   const { reason, message, next } = sessionFailure(failure(await makeWorkspace(asNobody, plan)));
   expect(reason).toBe('worktree-failed');
-  expect(`${message} ${next}`).toMatch(/unable to create directory.*right to write.*--isolate none/);
+  expect(`${message} ${next}`).toMatch(/unable to create directory.*write permission.*--isolate none/);
   expect([rig.checkout(), rig.run('for-each-ref')]).toEqual(before);
   expect(existsSync(plan.intentFile)).toBe(false);
   rig.fsck();

@@ -202,7 +202,7 @@ describe('failures of claude and of hooks reach the user', () => {
     expect(grouped.plan).not.toContain(settings);
     for (const [text, what] of [
       ['{ "permissions": {', 'is not valid JSON'],
-      ['{ "env": "A=1" }', 'has a mistake'],
+      ['{ "env": "A=1" }', 'is invalid'],
     ] as const) {
       writeFileSync(settings, text);
       const file = join(ground.machine.folder, 'alone.yaml');

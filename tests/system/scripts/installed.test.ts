@@ -107,7 +107,7 @@ test.each([20, 22, 24])(
     await user.run('npm', 'i', '-g', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', prefix, tarball);
     const bytes = Number.parseInt(await run(['du', '-sb', prefix], folder, process.env), 10);
     expect(bytes).toBeLessThan(bytesMax);
-    for (const text of ['README.md', join('docs', 'install.md')]) {
+    for (const text of [join('docs', 'install.md')]) {
       const said = /(\d+) MB/.exec(readFileSync(join(checkoutRoot, text), 'utf8'))?.[1];
       expect({ text, isRight: Math.abs(Number(said) - bytes / 1e6) < 3 }).toEqual({ text, isRight: true });
     }

@@ -57,10 +57,10 @@ describe('parseScript', () => {
     ].join('\n');
     expect(messageOf(text).split('\n')).toEqual([
       'The rehearsal script has 7 problems:',
-      'x.yaml:1:10: version has to be 1',
+      'x.yaml:1:10: version must be 1',
       'x.yaml:5:9: sessions.2.steps.0 has no "txet"; did you mean "text"?',
       expect.stringMatching(/^x.yaml:5:9: sessions.2.steps.0: a step needs "text", .* "hang", "cut" or "limit"$/),
-      'x.yaml:7:18: sessions.2.steps.1.delayMs has to be at least 0',
+      'x.yaml:7:18: sessions.2.steps.1.delayMs must be at least 0',
       'x.yaml:9:16: sessions.2.steps.2.times: "times" needs "status", "hang", "cut" or "limit" beside it',
       'x.yaml:11:5: sessions.*.steps is missing',
       'x.yaml:11:5: sessions.* has no "stpes"; did you mean "steps"?',
@@ -70,10 +70,10 @@ describe('parseScript', () => {
   test.each([
     ['a: [1', 'x.yaml:1:'],
     ['version: 1\nversion: 1\nsessions: {}', 'x.yaml:2:1: '],
-    ['', 'x.yaml:1:1: the script has to be a map'],
-    ['[]', 'x.yaml:1:1: the script has to be a map'],
+    ['', 'x.yaml:1:1: the script must be a map'],
+    ['[]', 'x.yaml:1:1: the script must be a map'],
     ['version: 1\nsessions: {a: {steps: [{}]}}', 'x.yaml:2:24: sessions.a.steps.0: a step needs'],
-    ['version: 1\nsessions: {a: {steps: []}}', 'x.yaml:2:23: sessions.a.steps has to be at least 1 items'],
+    ['version: 1\nsessions: {a: {steps: []}}', 'x.yaml:2:23: sessions.a.steps must be at least 1 items'],
     ['version: 1\nsessions: {a: {steps: [{text: a, input: {}}]}}', 'x.yaml:2:41: sessions.a.steps.0.input: '],
     ['version: 1\nsessions: {a: {steps: [{status: 429, hang: true}]}}', 'x.yaml:2:44: sessions.a.steps.0.hang: '],
     [
@@ -82,7 +82,7 @@ describe('parseScript', () => {
     ],
     [
       'version: 1\nsessions: {a: {steps: [{limit: {window: five_hours, lastsMs: 1}}]}}',
-      'x.yaml:2:41: sessions.a.steps.0.limit.window has to be one of five_hour',
+      'x.yaml:2:41: sessions.a.steps.0.limit.window must be one of five_hour',
     ],
     ['version: 1\nsessions: {a: *missing}', 'x.yaml:2:15: '],
   ])('the script %j is refused', (text, start) => {

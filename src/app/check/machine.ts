@@ -49,7 +49,7 @@ function containmentText(containment: Containment): string {
 export function limitText(limits: ReadonlySet<LimitKind>): string {
   const memory = limits.has('memory')
     ? 'memory: limited for whole sessions (--memory)'
-    : 'memory: limited for commands only, by claude if it can create a control group (--memory)';
+    : 'memory: --memory limits only the commands of sessions, if claude can create a control group';
   const processes = limits.has('processes')
     ? 'processes: limited by --max-processes'
     : 'processes: no limit (--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes ' +

@@ -235,7 +235,7 @@ async function mergeItemOf(git: Git, record: SessionRecord): Promise<Result<Merg
   const { state, workspace, isolated } = record;
   const leave = (why: string, waits: LeftOut['work']) => ok(leaveOut(record, why, waits));
   if (state.status !== 'completed') {
-    return leave(`is ${state.status}`, state.status === 'pending' ? 'none' : 'elsewhere');
+    return leave(`is not completed (${state.status})`, state.status === 'pending' ? 'none' : 'elsewhere');
   }
   if (isolated !== true)
     return leave('worked in the project folder itself (use --isolate worktree to get a branch)', 'elsewhere');

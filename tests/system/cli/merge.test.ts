@@ -253,8 +253,8 @@ describe('refused before anything is tried', () => {
     await expectRefused(group, 2, ['2 of 5 sessions', '004 c (failed)', '005 e (pending)', '--partial']);
     const { code, stdout } = await merge(group, '--partial');
     expect(code).toBe(0);
-    expect(stdout).toContain('Left out: 004 c is failed.');
-    expect(stdout).toContain('Left out: 005 e is pending.');
+    expect(stdout).toContain('Left out: 004 c is not completed (failed).');
+    expect(stdout).toContain('Left out: 005 e is not completed (pending).');
     expect(group.worktrees()).toEqual(['c']);
   });
 

@@ -82,7 +82,7 @@ test('doctor reports the session limits that work here', async () => {
   const here = createRealWorld().processes.limits();
   expect(await findings('limits')).toMatchObject([{ level: 'ok', message: limitText(here) }]);
   const none = limitText(new Set());
-  expect(none).toContain('for commands only');
+  expect(none).toContain('only the commands of sessions');
   expect(none).toContain('--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes');
   const before = programName;
   startedAs('cca');

@@ -106,7 +106,7 @@ test('a group that cannot be deleted does not stop the deletion of others', asyn
   const good = await user.makeGroup('good');
   writeFileSync(join(groups, bad, 'merge.json'), 'no journal');
   const { code, stderr } = await user.run('rm', bad, good, '--force');
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`${bad} stays: `) });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`${bad} was not deleted: `) });
   expect(stderr).toContain(`Deleted ${good}.`);
   expect(readdirSync(groups)).toEqual([bad]);
 });

@@ -81,7 +81,8 @@ const steps: readonly Step[] = [
   ['h', key.escape, /SESSION/, /Commands/],
   [':', ':', /Commands/],
   [':', `srtcst${key.enter}`, /COST▾/, /Commands/],
-  [':', `:sort by graph${key.enter}`, /SESSION/, /▾|Commands/],
+  [':', ':', /Commands/],
+  [':', `sort by graph${key.enter}`, /SESSION/, /▾|Commands/],
   ['w', 'w', /No wave waits for a decision/],
   ['ctrl-l', key.ctrlL, /002 api.*\[log\]/s],
 ];

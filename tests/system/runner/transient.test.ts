@@ -43,7 +43,7 @@ test('a session killed from outside is resumed, but not more often than its retr
   const run = group.run(rig.env);
   process.kill((await begin(group, 'a')).hello.pid, 'SIGKILL');
   const paused = await run.event('session_paused', group.id('a'));
-  expect(paused).toMatchObject({ reason: 'interrupted', message: expect.stringContaining('ended by SIGKILL') });
+  expect(paused).toMatchObject({ reason: 'interrupted', message: expect.stringContaining('killed by SIGKILL') });
   await (await begin(group, 'a')).succeed();
   await (await begin(group, 'b')).succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });

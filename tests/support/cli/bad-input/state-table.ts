@@ -39,7 +39,6 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
     mistake(['group', 'delete', 'live'], 4, `group ${id('live')} is in use by`, `${deleteIt('live')} --force`),
     mistake(['session', 'remove', 'auth/api'], 2, '001 api is needed by 002 web', 'Remove those first'),
     mistake(['session', 'remove', 'broken/one', '--force'], 2, '001 one is needed by 002 two', 'Remove those first'),
-    mistake(['session', 'remove', 'done/lib', '--force'], 1, `Group ${id('done')} is completed`, deleteIt('done')),
     mistake(['session', 'remove', 'lost/one', '--force'], 1, '001 one is running', `session pause ${id('lost')}/one`),
     mistake(['session', 'remove', 'old/one', '--force'], 1, `Group ${id('old')} is archived`, deleteIt('old')),
     mistake(['session', 'remove', 'held/one'], 2, 'Delete session 001 one with its transcript?', 'Give --force'),

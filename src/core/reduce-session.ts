@@ -87,7 +87,7 @@ function addSession(state: GroupState, definition: SessionDefinition): void {
 function removeSession(state: GroupState, id: SessionId, record: SessionRecord): void {
   if (record.state.status === 'running') throw new IllegalEvent(`session_removed for the running session ${id}`);
   if (record.takenOver) throw new IllegalEvent(`session_removed for ${id}, which a person has`);
-  // Its held amount can no longer be freed.
+  // Free its held amount now; nothing can do so after the removal.
   const { heldUsd, ...known } = record.usage;
   if (heldUsd !== undefined) settleCost(state, record, known);
   state.sessions.delete(id);
@@ -111,7 +111,7 @@ function changeDefinition(state: GroupState, record: SessionRecord, own: Session
   const before = record.definition;
   applyDefinition(state, record, own);
   const { definition } = record;
-  // The model that claude reported is passed again, unless the user wants another one.
+  // Later attempts use the model that claude reported; forget it when the user chooses another.
   if (before.model !== definition.model) {
     delete record.model;
     if (record.state.status === 'running' && definition.model !== undefined)
@@ -135,7 +135,7 @@ function changeTask(record: SessionRecord): void {
   delete record.finished;
 }
 
-/** Work that another command rejected is checked by the new one before claude is called again. */
+/** Work that the old check rejected is checked with the new one before claude is called again. */
 function judgeAnew(record: SessionRecord): void {
   const { answer } = record.rejection ?? {};
   if (answer === undefined || record.messages.length > 0 || record.taskChanged) return;
@@ -268,7 +268,7 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   state.reservedUsd = roundUsd(state.reservedUsd + (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0));
 }
 
-/** Warnings about one try only: the next one has other permissions, hooks, tasks and changes. */
+/** Warnings that apply to one try only: the next may have different permissions, hooks, tasks and changes. */
 const ofOneTry: ReadonlySet<Warning['code']> = new Set([
   'denied-tools',
   'hook-missing',
@@ -308,7 +308,7 @@ function inherit(
   if (mergedInto !== undefined) record.mergedInto = mergedInto;
   if (workspace === undefined) return;
   record.workspace = workspace;
-  // Sessions that start now start from the merged commits.
+  // Merged work needs no base: sessions that start from now on start from the merged commits.
   if (mergedInto === undefined) noteBase(state, workspace);
 }
 
@@ -347,7 +347,7 @@ function answerOf({ result, structured }: SessionResult): SessionResult {
 
 function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_identified' }>): void {
   const attempt = attemptOf(record, event.attemptId);
-  // Its first request contains them, but not messages sent while it was being stopped.
+  // The attempt's first request contains all pending messages, except those sent while it was being stopped.
   if (!attempt.identified && attempt.stopping === undefined) record.messages = [];
   attempt.identified = true;
   delete record.resumeAt;
@@ -379,7 +379,7 @@ function queueByName(
   if (queued) state.failed.delete(sessionId);
   else if (record.queued && record.state.status === 'failed') state.failed.add(sessionId);
   if (record.state.status === 'completed') {
-    record.state = { status: 'paused', reason: 'user', message: 'It continues with more words.' };
+    record.state = { status: 'paused', reason: 'user', message: 'It continues with a further prompt.' };
     delete record.mergedInto;
   }
   queue(record, queued);
@@ -470,7 +470,7 @@ function countTransient(record: SessionRecord, progressed: boolean): void {
   record.transientsInAll = (record.transientsInAll ?? 0) + 1;
 }
 
-/** Another turn is needed, with the reason. */
+/** Records why the work was rejected; the next turn is told. */
 function reject(
   record: SessionRecord,
   { message, output = '' }: Pick<Rejection, 'message'> & Partial<Rejection>,
@@ -486,7 +486,7 @@ function noteCommitted(record: SessionRecord): void {
   if (record.workspace !== undefined && record.definition.commit !== false) record.committed = true;
 }
 
-/** After these claude has stored its prompt, and requested an answer that did not arrive. */
+/** Attempts that end for these reasons: claude has stored the prompt but received no answer. */
 const notServed: ReadonlySet<string | undefined> = new Set(['transient', 'limit', 'api-error']);
 
 interface Ending {
@@ -563,10 +563,10 @@ function reduceItem(record: SessionRecord, event: ItemEvent): void {
     record.queued = true;
 }
 
-/** After other pauses the session resumes with its last answer. */
+/** After any other pause, the session resumes once its last open item is answered. */
 const endedByPerson: ReadonlySet<string> = new Set(['user', 'signal', 'deleted', 'error-threshold']);
 
-/** The answers for the new attempt follow from the conversation, see LeftAnswer. */
+/** Which answers the new attempt must still deliver depends on its conversation; see LeftAnswer. */
 function keepAnswers(record: SessionRecord, kept: readonly LeftAnswer[] = []): void {
   if (record.items === undefined) return;
   record.items = record.items.map((item) => ({ ...item, left: kept.find((one) => one.item === item.id)?.left }));

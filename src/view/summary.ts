@@ -68,7 +68,7 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
   if (trouble.length > 0) lines.push('', ...trouble);
   if (groupFolder === undefined) return lines;
   if (!isRehearsal(state) || state.run?.keep) lines.push(...workLines(state));
-  // If the group is still running, the command that left it prints the next steps.
+  // While the group is running, the command that detached from it prints the next steps.
   lines.push('', ...(state.status === 'running' ? [] : nextSteps(state)));
   if (state.sessions.size > 0) {
     lines.push(`Transcripts: ${safeLine(join(groupFolder, 'sessions'), sentenceColumnsMax)}/*/transcript.jsonl`);
@@ -184,7 +184,7 @@ function heldWords(record: SessionRecord, heldUsd: number): string {
   );
 }
 
-/** A group that needs the user pauses with the message of the session that needs it. */
+/** Whether the group's own message already says this: a group paused for its user repeats its session's message. */
 function isToldOfGroup({ status, reason, message = '' }: GroupState, words: string): boolean {
   return status === 'paused' && reason === 'needs-person' && message.startsWith(words);
 }

@@ -184,18 +184,18 @@ function tasksOf(bench: MergeSandbox, prepared: readonly Prepared[]): SandboxMer
   });
 }
 
-/** The failure of a check, with the work that fails it where it is not that of one session. */
+/** Adds to a failed check which two sessions' work fails together, unless one session's work fails on its own. */
 async function withPair(bench: MergeSandbox, tasks: readonly SandboxMerge[], failure: Failure): Promise<Result<never>> {
   const isCheck = failure.reason === 'not-accepted' && tasks.flatMap(({ plan }) => plan.items).length > 2;
   const pair = isCheck ? await firstFailingPair(bench, tasks) : null;
   if (pair === null || pair.length < 2) return { ok: false, failure };
-  const message = `${failure.message} The first that fail together are ${pair.map(titleOfItem).join(' and ')}.`;
+  const message = `${failure.message} The first two that fail together are ${pair.map(titleOfItem).join(' and ')}.`;
   return { ok: false, failure: { ...failure, message } };
 }
 
 /**
- * The first two pieces of work, in the order in which they are merged, that fail their checks together; one when it
- * fails alone, null when that was interrupted.
+ * The first two pieces of work, in the order in which they are merged, that fail their checks together; Only one item
+ * if it fails on its own; null if the search was interrupted..
  */
 async function firstFailingPair(
   bench: MergeSandbox,
@@ -209,7 +209,7 @@ async function firstFailingPair(
     });
     return !(await bench.integrate(part)).ok;
   };
-  /** The smallest number for which it fails; it does for `high`. */
+  /** The smallest count for which `doesFail` holds; it is known to hold for `high`. */
   const smallest = async (high: number, doesFail: (count: number) => Promise<boolean>): Promise<number> => {
     let [low, end] = [1, high];
     while (low < end) {
@@ -227,13 +227,13 @@ async function firstFailingPair(
 }
 
 export interface UnionCheck {
-  /** Absent = all of it passes together. */
+  /** Absent = all the work passes together. */
   readonly failure?: Failure;
-  /** The sessions that fail together, or the one that fails on the target alone. */
+  /** The sessions that fail together, or the single session whose work fails on the target by itself. */
   readonly culprits: readonly SessionId[];
 }
 
-/** Merges the work of the sessions in scratch worktrees and checks it there. No branch moves. Fails as mergeGroup. */
+/** Merges the work of the sessions in scratch worktrees and checks it there. No branch moves. Fails like mergeGroup. */
 export async function checkUnion(
   context: AppContext,
   writer: GroupWriter,
@@ -273,7 +273,10 @@ interface Tried {
   readonly contained: ReadonlySet<SessionId>;
 }
 
-/** All steps that can fail without a change. The last one checks that no target moved meanwhile. */
+/**
+ * Runs every step that can fail, before anything is changed. The last ones check that no target branch has moved
+ * meanwhile.
+ */
 async function tryOut(bench: MergeSandbox, tasks: readonly SandboxMerge[]): Promise<Result<Tried>> {
   const integrated = await bench.integrate(tasks);
   if (!integrated.ok) return integrated;
@@ -386,7 +389,10 @@ function canLog(holder: Holder): boolean {
   return !('record' in holder) || nextGroupStatus(holder.state.status, 'group_merged') !== null;
 }
 
-/** Skips merges that were logged before a crash; a later merge of the session has another commit. */
+/**
+ * Skips merges that were logged before a crash. They are recognised by their commit: a later merge of the same session
+ * has a different one.
+ */
 function logMerged({ world }: Git, writer: GroupWriter, moves: readonly Move[]): Result<void> {
   const { sessions } = writer.state;
   const log = readLog(world, writer.paths.events);

@@ -52,9 +52,9 @@ const controlVariables = [
 const laterTools = ['ScheduleWakeup', 'CronCreate', 'CronDelete', 'CronList'];
 
 /**
- * Tools that create a worktree. For a session in a worktree that would be in the user's checkout, with work on a branch
- * that no merge of ours reads. Agents that a project defines with `isolation: worktree` and those of a Workflow are not
- * covered; their leftovers are named at the end of the session.
+ * Tools that create a worktree. If the session is already in a worktree, they would create the new one in the user's
+ * checkout, and its work would end up on a branch that we never merge. Agents that a project defines with `isolation:
+ * worktree` and those of a Workflow are not covered; their leftovers are named at the end of the session.
  */
 const worktreeTools = ['EnterWorktree', 'ExitWorktree', 'Agent(isolation:worktree)'];
 
@@ -62,7 +62,9 @@ export function toolsNotOffered(isInWorktree: boolean): readonly string[] {
   return isInWorktree ? [...laterTools, ...worktreeTools] : laterTools;
 }
 
-/** Settings that name programs for credentials or headers. An empty text overrides a project's, null does not. */
+/**
+ * Settings that name programs for credentials or headers. An empty string overrides the project's value; null does not.
+ */
 export const helperSettings: readonly string[] = [
   'apiKeyHelper',
   'awsAuthRefresh',
@@ -74,7 +76,9 @@ export const helperSettings: readonly string[] = [
 
 export interface WorkerSettingsOptions {
   readonly deny?: readonly string[];
-  /** Settings of a template or of the session; their compaction and telemetry settings hold, a project's do not. */
+  /**
+   * Settings of a template or of the session; its compaction and telemetry settings take effect; a project's do not.
+   */
   readonly base?: JsonObject;
   /** Credential programs of the user's own settings. */
   readonly helpers?: Readonly<Record<string, string>>;
@@ -88,7 +92,7 @@ const statedVariables: readonly string[] = [
   ...steeringVariables,
 ];
 
-/** Whether `--settings` states it, so that no other settings file can change it. */
+/** Whether `--settings` sets this variable, so that no other settings file can change it. */
 export function isStated(name: string): boolean {
   return statedVariables.includes(name);
 }
@@ -127,7 +131,7 @@ export function workerSettings(caller: Environment, options: WorkerSettingsOptio
     // Otherwise a long conversation ends in an error instead of being compacted.
     autoCompactEnabled: options.base?.autoCompactEnabled !== false,
     ...Object.fromEntries(helperSettings.map((name) => [name, options.helpers?.[name] ?? ''])),
-    // The project's settings could override them in settings.json alone.
+    // If they were only in settings.json, the project's settings could override them.
     ...permissionsOf({ deny: [...list(object(options.base?.permissions).deny), ...(options.deny ?? [])] }),
   };
 }
@@ -152,7 +156,10 @@ export function telemetryOf({ env }: JsonObject): Readonly<Record<string, string
   return Object.fromEntries(set as [string, string][]);
 }
 
-/** With telemetry on, a collector that only the project names would receive it; `env` includes the template's. */
+/**
+ * Telemetry variables that our settings leave open: with telemetry on, a project could set one and send the data to its
+ * own collector. `env` must include the template's variables.
+ */
 export function unprotectedTelemetry(env: Environment): string[] {
   if (!telemetrySwitches.some((name) => (env[name] ?? '') !== '')) return [];
   return telemetryVariables.filter((name) => env[name] === undefined || isSecret(name, env[name]));
@@ -162,7 +169,10 @@ function usesProvider(env: Environment): boolean {
   return providerSwitches.some((name) => isOn(env[name]));
 }
 
-/** A proxy set in one spelling applies in the other: stated as empty, it would hide from tools that read that first. */
+/**
+ * Copies a proxy variable to its other spelling (HTTP_PROXY, http_proxy). We would otherwise set the missing one to
+ * empty, and tools that read it first would use no proxy.
+ */
 function inBothSpellings(env: Environment): Environment {
   const spelled = [...proxyVariables, 'ALL_PROXY', 'all_proxy'].flatMap((name) => {
     const other = name === name.toUpperCase() ? name.toLowerCase() : name.toUpperCase();
@@ -184,13 +194,13 @@ export interface HookProgram {
   readonly program: string;
   readonly args: readonly string[];
   /**
-   * Absolute path of a program with the same arguments, for when the hook program is gone, or cannot start in a deleted
-   * folder.
+   * Absolute path of a program to run with the same arguments, for when the hook program is gone, or cannot start in a
+   * deleted folder.
    */
   readonly instead?: string;
 }
 
-/** Every way in which a conversation starts or continues: at each of them the session gets its task and its state. */
+/** Every way in which a conversation starts or continues: each time, the session is given its task and its state. */
 const sessionStartSources = 'startup|resume|clear|compact|fork';
 
 export type ClaudeHookEvent = 'SessionStart' | 'PreCompact' | 'SessionEnd';
@@ -203,7 +213,7 @@ export interface OwnHook {
 /** Placeholder in settings for our hook program, which another host replaces with its own. */
 export const hookElsewhere = '{{cca:hook}}';
 
-/** The settings with our hooks as `own` starts them with these arguments. */
+/** Replaces the placeholder in hooks with the program that `own` returns for the hook's arguments. */
 export function withHooksHere(settings: JsonObject, own: (args: readonly string[]) => HookProgram): JsonObject {
   const here = (hook: JsonObject): JsonObject => {
     if (hook.command !== hookElsewhere) return hook;
@@ -215,12 +225,12 @@ export function withHooksHere(settings: JsonObject, own: (args: readonly string[
   return settings.hooks === undefined ? settings : { ...settings, hooks: Object.fromEntries(hooks) };
 }
 
-/** The environment of our hook: nothing from a project, but what the user needs to load any program. */
+/** The environment of our hook: nothing from a project, only what programs need to load on the user's machine. */
 const hookVariables = [attemptMark, 'CLAUDE_CONFIG_DIR', ...loaderVariables, 'NIX_LD', 'NIX_LD_LIBRARY_PATH'];
 
 /**
- * The same program in an environment of its own. Hooks get a project's variables, and Bun obeys some that no empty
- * value disables: `BUN_INSPECT_PRELOAD` runs code in it, `BUN_JSC_*` keeps it from starting.
+ * The same program in an environment of its own. Hooks get a project's variables, and Bun obeys some that an empty
+ * value does not disable: `BUN_INSPECT_PRELOAD` runs code in it, `BUN_JSC_*` keeps it from starting.
  */
 export function inCleanEnvironment(hook: HookProgram, env: Environment, projectPath: string): HookProgram {
   const kept = hookVariables.flatMap((name) => (env[name] === undefined ? [] : [`${name}=${env[name]}`]));
@@ -242,7 +252,7 @@ export interface ConfigSettingsInput {
   readonly hooks?: readonly OwnHook[];
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
-  /** Patterns of instructions that claude would find above the project, and that are not for this session. */
+  /** Patterns of instruction files above the project that claude would read, and that are not for this session. */
   readonly excludes?: readonly string[];
 }
 
@@ -265,7 +275,7 @@ export function mergedSettings(input: ConfigSettingsInput): JsonObject {
   };
 }
 
-/** The other hooks first. One entry for each of ours, because the length of an entry is limited. */
+/** Appends our hooks to the others, each as its own entry because the length of an entry is limited. */
 function withOwn(theirs: JsonObject, ours: readonly OwnHook[]): JsonObject {
   const hooks: Record<string, unknown> = { ...theirs };
   for (const { event, program } of ours) hooks[event] = [...list(hooks[event]), ownEntry(event, program)];
@@ -279,7 +289,7 @@ function ownEntry(event: ClaudeHookEvent, { program, args }: HookProgram): JsonO
   };
 }
 
-/** `permissions` without empty lists; undefined when nothing is left. */
+/** `permissions` without empty lists; `{ permissions }` without empty lists; `{}` when nothing is left.. */
 function permissionsOf(permissions: JsonObject): JsonObject {
   const kept = Object.entries(permissions).filter(
     ([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0),

@@ -30,7 +30,7 @@ function answer(call: HookCall): HookAnswer {
 }
 
 const filesReadMax = 64;
-/** Bytes read of another session's file: more than is shown of one, in any language. */
+/** Bytes read of another session's file: more than is ever shown of it, whatever its language. */
 const otherBytesMax = 32 * 1024;
 
 interface Candidate {
@@ -82,7 +82,7 @@ function adoptEarlier(call: HookCall): { readonly ownId: string; readonly note: 
   }
 }
 
-/** No other worker has this config dir, so another conversation here is an earlier id of the session. */
+/** No other worker has this config dir, so any other conversation here belongs to this session, under an earlier id. */
 function earlierIdOf({ transcriptPath, files, projectFolder, nowMs }: HookCall, ownId: string): string | null {
   if (transcriptPath === undefined) return null;
   const folder = dirname(transcriptPath);
@@ -150,8 +150,8 @@ function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | 
   if (isCompact || call.isWorker) {
     return { ...shows, ...firstAndOthers(shownRest), closing: rest.length === 0 ? '' : noMatch(call) };
   }
-  // A user is asked what to do with each file. The session's own is never stale: it is wanted after a long weekend,
-  // too.
+  // A user is asked what to do with each file. The session's own file is never treated as stale: it is still wanted
+  // after a long weekend.
   const stale = rest.filter(({ file }) => file.stale).map(({ shown }) => shown);
   const fresh = rest.filter(({ file }) => !file.stale).map(({ shown }) => shown);
   const files = own === null ? firstAndOthers(fresh) : { others: fresh };
@@ -168,8 +168,8 @@ const notShown = 'Not shown here; read what you need:';
 const ofOthers = 'Progress files of other sessions; leave them alone unless your task names them:';
 
 /**
- * The time makes the text differ from that of an earlier start: claude drops a hook's text that is already in the
- * conversation, and an older state in between would then look like the newest.
+ * The time makes the text differ from that of an earlier start: claude drops hook text that is already in the
+ * conversation: if the state went A, B, A, the second A would be dropped and B would look current.
  */
 function asOf({ nowMs }: HookCall): string {
   return `(read at ${new Date(nowMs).toISOString()})`;
@@ -184,11 +184,11 @@ function askUser(call: HookCall): string {
 }
 
 function oldButOwn({ file }: Candidate): string {
-  return ` ${file.name} belongs to this very session and was last written ${hoursOf(file.ageMs)} hours ago.`;
+  return ` ${file.name} belongs to this session and was last written ${hoursOf(file.ageMs)} hours ago.`;
 }
 
 function goOn(call: HookCall): string {
-  return `NOTE: This is the state of this very session ${asOf(call)}: continue with its next action.`;
+  return `NOTE: This is the state of this session ${asOf(call)}: continue with its next action.`;
 }
 
 function noMatch(call: HookCall): string {
@@ -198,7 +198,7 @@ function noMatch(call: HookCall): string {
   );
 }
 
-/** Printed into the instructions for the summary. */
+/** claude adds this text to its instructions for the summary. */
 function preCompact(call: HookCall): HookAnswer {
   const { sessions } = findProgress(call.files, call.projectFolder, call.nowMs);
   const own = sessions.find(({ sessionId }) => sessionId === call.sessionId);

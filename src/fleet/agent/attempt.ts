@@ -24,16 +24,16 @@ import { Outbox } from './outbox.ts';
 import { type AttemptWork, prepareAttempt, recallWork, worktreeOf } from './prepare.ts';
 import type { Slot } from './slot.ts';
 
-/** Between two checkpoints; one of a large repository takes long. */
+/** Between two checkpoints; a checkpoint of a large repository takes a while. */
 const checkpointGapMs = 10_000;
-/** From the start to the first one: a shorter attempt needs only the last one. */
+/** Time from the start to the first checkpoint; a shorter attempt needs only the one at its end. */
 const firstCheckpointMs = 3_000;
-/** Within this claude has written its printed output to its conversation. */
+/** Once output has been printed, claude has written it to its conversation within this time. */
 const writtenMs = 1_000;
 const lookMs = 250;
 const toolResult = '"tool_result"';
 const scanBytes = 256 * 1024;
-/** A live runner may delay a command for the attempt's folder this long. */
+/** How long a live runner may take to send the next command that needs the attempt's folder. */
 export const unaskedMs = 5 * 60_000;
 
 type AttemptCommand = Exclude<SlotCommand, { do: 'order' | 'release' }>;
@@ -45,12 +45,12 @@ export class OrderedAttempt {
   readonly #hosted: LocalAttempt;
   readonly #commands = new Map<string, RunningCommand>();
   #work: AttemptWork | null = null;
-  /** Commands received while it is unknown whether it is alive; null = known. */
+  /** Commands kept until it is known whether the attempt is alive; null once it is known. */
   #early: AttemptCommand[] | null = null;
   #stopPreparing: () => void = () => {};
   #isStopped = false;
   #isClosed = false;
-  /** When its runner last sent something, or could first learn of an end. */
+  /** When its runner last sent something, or when something last ended that it must be told of. */
   #askedAtMs: number;
   #exit: { readonly status: ExitStatus; readonly remains: CleanupResult } | null = null;
   #isPumping = false;
@@ -63,7 +63,7 @@ export class OrderedAttempt {
   /** Why some files cannot be sent. */
   #unsentFiles: string | undefined;
   #unsentWork: string | undefined;
-  /** Number of transcript bytes searched for a tool's result, and their end. */
+  /** Number of transcript bytes already searched for a tool's result, and the last few of them. */
   #scanned = 0;
   #tail = '';
 
@@ -190,7 +190,7 @@ export class OrderedAttempt {
   #refuse(failure: Failure): void {
     if (this.#isClosed || this.isOver) return;
     const news = { say: 'refused', failure: publicFailure(this.#isFenced ? unguarded : failure) } as const;
-    // The set-up's output is more useful than the sentence.
+    // Send the setup's output first; it says more than the failure message.
     void this.#checkpoint()
       .catch((error) => this.#context.tell(`A checkpoint cannot be made: ${errorText(error)}`))
       .then(() => this.#conclude(news));
@@ -225,7 +225,7 @@ export class OrderedAttempt {
     try {
       remains = await this.#hosted.reap();
     } catch (error) {
-      this.#context.tell(`What attempt ${this.#slot.order.attemptId} left could not be ended: ${errorText(error)}`);
+      this.#context.tell(`Could not end the processes of attempt ${this.#slot.order.attemptId}: ${errorText(error)}`);
     }
     this.#exit = { status, remains };
     this.#pump();
@@ -245,14 +245,14 @@ export class OrderedAttempt {
     while (this.#isAsked && !this.#isClosed && !this.isOver) {
       this.#isAsked = false;
       try {
-        // Its end may come while a checkpoint is made.
+        // Its end may come while a checkpoint is being made.
         const exit = this.#exit;
         this.#scan();
         void this.#outbox.send();
         if (this.#wantsCheckpoint && exit === null) await this.#checkpointWhenDue();
         if (exit !== null) await this.#tellEnd(exit);
       } catch (error) {
-        this.#context.tell(`Attempt ${this.#slot.order.attemptId} cannot be told of: ${errorText(error)}`);
+        this.#context.tell(`Cannot report on attempt ${this.#slot.order.attemptId}: ${errorText(error)}`);
         await delay(this.#context.world.clock, lookMs);
       }
     }
@@ -276,8 +276,8 @@ export class OrderedAttempt {
   async #checkpointWhenDue(): Promise<void> {
     const { clock } = this.#context.world;
     const sinceMs = Math.abs(clock.now() - this.#lastCheckpointMs);
-    // The conversation may lack a fresh result, whose tool would run twice. Sub-agents may print results without a
-    // pause.
+    // A fresh result may not be in the conversation yet, so a session resumed from the checkpoint would run that tool
+    // again. But do not wait forever: sub-agents may print results without a pause.
     const isFresh = Math.abs(clock.now() - this.#resultAtMs) < writtenMs;
     if (sinceMs < checkpointGapMs || (isFresh && sinceMs < 2 * checkpointGapMs)) return;
     this.#wantsCheckpoint = isFresh;
@@ -303,7 +303,7 @@ export class OrderedAttempt {
     const prints = this.#slot.printed;
     let files = await this.#newFiles(work);
     const commits = await this.#newCommits(work);
-    // A conversation must never mention missing work.
+    // Never send a conversation without the work that it mentions.
     if (files !== undefined && this.#unsentWork !== undefined && this.#context.isDiskFull()) {
       work.files.takeBack();
       files = undefined;
@@ -384,7 +384,7 @@ export class OrderedAttempt {
     this.#stop();
     for (const command of this.#commands.values()) command.stop();
     const ended = await this.#hosted.endNow().catch(() => false);
-    if (!ended) this.#context.tell(`Something of attempt ${this.#slot.order.attemptId} would not end.`);
+    if (!ended) this.#context.tell(`Some processes of attempt ${this.#slot.order.attemptId} could not be ended.`);
   }
 
   #run({ id, command, timeoutMs }: Extract<SlotCommand, { do: 'run' }>): void {

@@ -125,7 +125,7 @@ export class Fence {
       const subject = { attemptId, sessionId: sessionId as SessionId, paths };
       if (!isLate) await this.#interrupt(attemptId, paths);
       if (!(await new LocalAttempt(this.#world, subject).endNow()))
-        this.#tell(`Something of attempt ${attemptId} would not end.`);
+        this.#tell(`Some processes of attempt ${attemptId} could not be ended.`);
     } catch (error) {
       this.#tell(`Attempt ${attemptId} could not be ended: ${String(error)}`);
     }

@@ -1,4 +1,4 @@
-/** Finds work that exists only in a worktree or its branch, and removes both. In doubt the worktree stays. */
+/** Finds work that exists only in a worktree or its branch, and removes both. When in doubt, the worktree stays. */
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -19,9 +19,12 @@ export interface RemovalCandidate {
   readonly branch?: string;
   /** The commit from which the branch started; earlier history is not the branch's own work. */
   readonly base?: string;
-  /** Our own files that are the session's work in this case, by paths from the top. */
+  /** Files of our own that here count as the session's work; paths relative to the worktree. */
   readonly fresh?: readonly string[];
-  /** Branches into which commits count as merged, besides remote ones; empty = the user's current branch. */
+  /**
+   * A commit contained in one of these branches, or in a remote one, counts as merged. Empty = the user's current
+   * branch.
+   */
   readonly into: readonly string[];
 }
 
@@ -34,10 +37,10 @@ export interface WorktreeState {
   readonly elsewhere: string | null;
   /** Commits of the branch that are neither in `base` nor merged. */
   readonly unmerged: number;
-  /** Commits made in it that are on no branch, and the last ones of them. */
+  /** Number of commits made in it that are on no branch; `looseTips` are the heads of those commits. */
   readonly loose: number;
   readonly looseTips: readonly string[];
-  /** Changed and new files, by paths from its top, without ignored files and our own. */
+  /** Changed and new files, relative to its top folder; neither ignored files nor our own. */
   readonly uncommitted: readonly string[];
   /** It has submodule repositories with commits not known to be on any of their remotes. */
   readonly submodules: boolean;
@@ -53,7 +56,8 @@ export async function listBranches(git: Git, repository: string, start: string):
 }
 
 /**
- * Checks everything that could be lost. Fails with git's reason, such as a damaged repository; then nothing is known.
+ * Checks everything that could be lost. Fails with git's reason, for example a damaged repository; there is no partial
+ * result.
  */
 export async function inspectWorktree(git: Git, candidate: RemovalCandidate): Promise<Result<WorktreeState>> {
   const { files } = git.world;
@@ -140,11 +144,11 @@ async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
   const folders = gitDir === null ? [] : [join(gitDir, 'modules')];
   for (const folder of folders) {
     if (files.entryKind(join(folder, 'HEAD')) === null) {
-      // The name of a submodule may be a path, and a submodule may have further ones.
+      // A submodule's name may contain slashes, and a submodule may have submodules of its own.
       folders.push(...files.list(folder).map((name) => join(folder, name)));
       continue;
     }
-    // A shallow submodule may know no server branch, but its reflog shows that nothing was committed there.
+    // A shallow submodule may have no remote-tracking branch, but its reflog shows that nothing was committed there.
     const isUntouched = !madeHere.test(files.readText(join(folder, 'logs', 'HEAD')) ?? '\tcommit');
     const tips = ['HEAD', '--branches', '--not', '--remotes', '--tags'];
     const counted = isUntouched ? ok('0') : await runOwn(git, folder, ['--git-dir=.', 'rev-list', '--count', ...tips]);
@@ -155,8 +159,9 @@ async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
 }
 
 /**
- * Removes the worktree, and with `withBranch` its branch, unless it moved meanwhile. The caller has checked `status`
- * and decided. After a crash in between, a second call finishes. Fails with git's reason or `write-failed`.
+ * Removes the worktree, and with `withBranch` its branch, unless the branch has moved since. The caller has checked
+ * `status` and decided to remove. If a crash interrupts this, a second call finishes it. Fails with git's reason or
+ * `write-failed`.
  */
 export async function discard(
   git: Git,
@@ -168,7 +173,7 @@ export async function discard(
   const aside = setAside(git, candidate);
   if (!aside.ok) return aside;
   const { registered } = status;
-  // Only this one: `git worktree prune` would also remove entries of worktrees on an unmounted disk.
+  // Remove only this entry: `git worktree prune` would also remove entries of worktrees on an unmounted disk.
   const forgotten =
     registered === null ? ok(undefined) : await removeWorktree(git, repositoryDir(repository), registered.path);
   if (!forgotten.ok) return forgotten;
@@ -179,7 +184,7 @@ export async function discard(
   return removeAside(git, candidate);
 }
 
-/** Without the repository only the folder is removed. Fails with `write-failed`. */
+/** Removes only the folder; for a worktree whose repository is gone. Fails with `write-failed`. */
 export function discardFolder(git: Git, candidate: Pick<RemovalCandidate, 'path'>): Result<void> {
   const aside = setAside(git, candidate);
   return aside.ok ? removeAside(git, candidate) : aside;
@@ -190,7 +195,10 @@ export function partlyRemoved(path: string): string {
   return `${path}.removed`;
 }
 
-/** A single step, so that after a crash no worktree appears to have files deleted by its session. */
+/**
+ * Moves the folder away in one step: after a crash, a half-deleted worktree would look as if its session had deleted
+ * files.
+ */
 function setAside({ world: { files } }: Git, { path }: Pick<RemovalCandidate, 'path'>): Result<void> {
   const aside = partlyRemoved(path);
   return attempt(path, () => {
@@ -216,7 +224,7 @@ function attempt(path: string, act: () => void): Result<void> {
 async function deleteBranch(git: Git, repository: string, branch: string, tip: string): Promise<Result<void>> {
   const gone = await runOwn(git, repositoryDir(repository), ['update-ref', '-d', `refs/heads/${branch}`, tip]);
   if (!gone.ok) return gone;
-  // Its upstream may be recorded; that entry is useless now, and usually missing.
+  // Also drop the branch's config section (its upstream), which usually does not exist.
   await askOwn(git, repositoryDir(repository), ['config', '--local', '--remove-section', `branch.${branch}`]);
   return ok(undefined);
 }

@@ -21,7 +21,7 @@ export interface MatrixValue {
   readonly text: string;
   /** The value of `{{matrix.name}}`; only for projects. */
   readonly name?: string;
-  /** The values by which `key[VALUE]` finds it. */
+  /** The values that select it in `key[VALUE]`. */
   readonly labels: readonly string[];
 }
 
@@ -37,14 +37,17 @@ export interface MatrixContext {
   readonly world: World;
   readonly baseFolder: string;
   readonly home: string | undefined;
-  /** Whether the folders must exist; otherwise patterns and files are not looked up. */
+  /** Whether to look at the disk. If not, folders need not exist, and patterns and list files are not read. */
   readonly looksUp: boolean;
   readonly problems: Problems;
 }
 
 type Found = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly trouble: string };
 
-/** The absolute path of a text in the file. `trouble` completes a sentence that begins with the path. */
+/**
+ * The absolute path that a text in the workflow file stands for. `trouble` completes a sentence that begins with the
+ * path.
+ */
 export function resolvePath({ baseFolder, home }: Pick<MatrixContext, 'baseFolder' | 'home'>, text: string): Found {
   if (text.trim() === '') return { ok: false, trouble: 'is empty' };
   if (text.includes('\0')) return { ok: false, trouble: 'is not a valid path: it contains a NUL character' };
@@ -213,7 +216,8 @@ function isPattern(text: string): boolean {
 }
 
 /**
- * The matching folders, sorted, or why there can be none. Symlinks count while they stay below the pattern's folder.
+ * The matching folders, sorted, or why there can be none. A symlink counts only if it leads to a folder below the
+ * pattern's start folder.
  */
 function matchFolders(context: MatrixContext, pattern: string): string[] | string {
   const { files } = context.world;

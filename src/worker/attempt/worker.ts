@@ -59,7 +59,7 @@ import type { WorkerOptions } from './worker-options.ts';
 /** A queued message starts a turn within this time; measured: a few milliseconds. */
 const nextTurnMs = 1_000;
 const meterMs = 10_000;
-/** Minimum time between usage requests, which are also sent at tool results. */
+/** Minimum time between usage requests; tool results trigger them as well. */
 const meterGapMs = 1_000;
 interface Stop {
   readonly reason: StopReason;
@@ -184,7 +184,7 @@ export class Worker {
   }
 
   stop(reason: StopReason): void {
-    // A worker that is being ended after its result has finished its work.
+    // Once we are ending a worker because its result has arrived, its work is done and there is nothing to stop.
     if (this.#stop || this.#over || this.#endedByUs) return;
     this.#stop = { reason, signalled: false };
     this.#stopPreparing?.();
@@ -195,7 +195,8 @@ export class Worker {
     if (!this.#isSpawned || this.#over || this.#endedByUs) return;
     this.#hosted.look();
     if (this.#isParking) {
-      // After an interrupt the model would read that the user refused. claude handles this request while it waits.
+      // An interrupt would tell the model that the user refused. claude handles a parking request even while it waits
+      // for an answer.
       this.#hosted.write(parkingRequest());
       this.#after(interruptGraceMs, () => this.#terminate());
       return;
@@ -216,7 +217,7 @@ export class Worker {
     return this.#stop?.reason === 'waits-for-answer';
   }
 
-  /** Sends claude the answer if it waits for one. */
+  /** Sends claude the answer if it is waiting for one. */
   answer(item: Item): void {
     const line = answerLine(item);
     const isAwaited = this.stream.openTools.has(item.toolUseId) && !this.#stop && !this.#endedByUs;
@@ -250,7 +251,7 @@ export class Worker {
     this.#hosted.halt(isHalted);
   }
 
-  /** claude's output would be lost although it was paid. */
+  /** Suspends the worker: output that cannot be written is lost, but has been paid for. */
   haltOnFullDisk(): void {
     this.#sawFullDisk = true;
     // A suspended worker could not be stopped.
@@ -356,7 +357,9 @@ export class Worker {
     });
   }
 
-  /** claude does not check its cap after nested sub-agents and only guesses the cost of unpriced models. */
+  /**
+   * Enforces the cap where claude does not: after nested sub-agents, and for models whose price claude only guesses.
+   */
   #endOverCap(): void {
     const { reservedUsd } = this.#options;
     const { costUsd, spending, inTurn, openTasks } = this.stream;
@@ -384,8 +387,8 @@ export class Worker {
   }
 
   /**
-   * Ends claude when it has finished and would wait for more input. A background task that ends starts another turn
-   * some milliseconds later, so only the idle state counts. claude also exits by itself after
+   * Ends claude when it has finished and would wait for more input. When a background task ends, another turn starts a
+   * few milliseconds later, so only the idle state counts. claude also exits by itself after
    * `CLAUDE_CODE_EXIT_AFTER_STOP_DELAY`.
    */
   #endWhenIdle(): void {
@@ -427,7 +430,7 @@ export class Worker {
     if (this.#stop || this.#endedByUs || this.stream.lines === 0) return;
     if (Math.abs(now - this.#lastMeterMs) < gapMs) return;
     this.#lastMeterMs = now;
-    // Record the live processes: if claude is killed, those of a tool could not be found later.
+    // Record the live processes: if claude is killed, its tools' processes could not be found afterwards.
     this.#hosted.look();
     this.#requests += 1;
     this.#hosted.write(usageRequest(String(this.#requests)));
@@ -519,7 +522,7 @@ export class Worker {
 
 interface Said {
   readonly text: string;
-  /** Position among the messages of the attempt; negative for earlier messages. */
+  /** Position among the messages of the attempt; negative for messages from before the attempt. */
   readonly index: number;
   where: 'here' | 'queued' | 'read';
 }
@@ -541,7 +544,7 @@ export class MessageQueue {
     this.#queue.push({ text, index, where: 'here' });
   }
 
-  /** Earlier slash commands: claude expands each only as a separate message. */
+  /** Adds earlier slash commands, each as a message of its own; otherwise claude does not expand them. */
   addWaiting(texts: readonly string[]): void {
     const missing = texts.filter((text) => !this.#queue.some((said) => said.text === text));
     this.#queue.unshift(...missing.map((text, at): Said => ({ text, index: -1 - at, where: 'here' })));
@@ -597,7 +600,7 @@ export class MessageQueue {
   }
 }
 
-/** More than a user reads at once. */
+/** More tool calls than anyone reads at once. */
 const recentToolsMax = 20;
 
 export class WorkerMetrics {

@@ -1,7 +1,7 @@
 /**
- * Promises: whatever a session did with git in its worktree, its work ends on its branch, or stays where it is and a
- * sentence says so. The session's commits are kept, our own files are never committed, and the user's checkout and
- * other branches are unchanged.
+ * Promises: whatever a session did with git in its worktree, its work ends on its branch, or stays where it is, and a
+ * note says so. The session's commits are kept, our own files are never committed, and the user's checkout and other
+ * branches are unchanged.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -172,7 +172,7 @@ test("the session's branch and another branch of the session both advanced", asy
   const first = failure(await commit());
   expect(first.reason).toBe('merge-conflict');
   expect([tip(), run('rev-parse', 'HEAD')]).toEqual([own, aside]);
-  // As the sentence advises.
+  // Do what the message advises.
   run('checkout', '--quiet', workspace.branch);
   run('merge', '--quiet', aside);
   expect(value(await commit()).committed).toBe(false);

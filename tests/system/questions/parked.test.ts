@@ -1,6 +1,7 @@
 /**
  * Promises, with the real claude and a scripted model: a session that waits too long is parked, costs nothing and holds
- * nothing, and the rest of the group continues. Its answer is quoted when it resumes, and given to the same call once.
+ * nothing, and the rest of the group continues. The answer is quoted when the session resumes, and counts once, for the
+ * same call.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * Promises: claude's own figures replace an estimate as soon as they contain the same tokens, at any price. Tokens
+ * Promises: claude's own figures replace an estimate as soon as they cover the same tokens, whatever the price. Tokens
  * missing from them stay counted. Which message names which figures is tested in `stream.test.ts`.
  */
 import { expect, test } from 'bun:test';
@@ -50,7 +50,7 @@ test('claude’s guess adds nothing to recorded spending, and unrecorded spendin
   });
   const booked = (costUsd: number) => ({ costUsd, models: { 'quartz-9': { costUsd, tokens: input(100_000) } } });
   const cheap = { 'quartz-9': { input: 1, output: 1, cacheCreation: 1, cacheRead: 1 } };
-  // By the user's price, by the highest known price, and by an earlier program.
+  // Booked at the user's price, at the highest known price, and as an earlier version of this program booked it.
   expect(initialSpending(guess(0.4, input(100_000)), booked(0.1), cheap).costUsd).toBe(0);
   expect(initialSpending(guess(0.4, input(100_000)), booked(1.5), {}).costUsd).toBe(0);
   expect(initialSpending(guess(0.4, input(100_000)), booked(0.4), {}).costUsd).toBe(0);

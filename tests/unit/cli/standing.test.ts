@@ -1,5 +1,5 @@
 /**
- * Promises: a group that ends while it is read is never called interrupted, all commands show the same times and
+ * Promises: a group that ends while it is being read is never called interrupted, all commands show the same times and
  * costs, and automatic resume times are shown while a runner is alive.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
@@ -112,7 +112,7 @@ async function whileRun<T>(group: string, ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The output of the views of the session while its runner has written this progress. */
+/** What the commands print about the session when its runner has written this progress. */
 function toldWith(now: object): Promise<{ why: string; shown: string }> {
   const [one] = user.groups;
   const group = one ?? user.make('auth', [{ name: 'api' }], [story.started, story.intended, story.spawned]);
@@ -205,10 +205,10 @@ test.each<[string, (at: string) => readonly EventBody[], string]>([
   for (const table of [show, list]) expect(table).toContain('RESUMES AT');
   expect(session).toContain(`Status: ${status}`);
   expect(json).toMatchObject([{ retryAt }, { retryAt }, { retryAt }]);
-  // No runner is alive that would resume it.
+  // Without a live runner, nothing would resume it.
   const alone = await toldOf(group);
   for (const table of [alone.show, alone.list]) expect(table).not.toContain('RESUMES AT');
-  expect(alone.session).not.toContain('goes on at');
+  expect(alone.session).not.toContain('resumes at');
   for (const one of alone.json) expect(one).not.toHaveProperty('retryAt');
 });
 

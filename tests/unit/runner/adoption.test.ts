@@ -1,6 +1,7 @@
 /**
- * Promises: workers survive the end of their runner. The next runner adopts them with control and cost, no attempt
- * runs twice and nothing is charged twice. Runners end inside this process here; `tests/system/crash` kills real ones.
+ * Promises: workers survive the end of their runner. The next runner adopts them, controls them and counts their cost,
+ * no attempt runs twice and nothing is charged twice. Here the runners live in the test process; `tests/system/crash`
+ * kills real ones.
  */
 import { expect, test } from 'bun:test';
 import { resultLine } from '../../support/fake-claude-rig.ts';

@@ -100,7 +100,7 @@ export function defineSessionResume(command: Command, context: Context): void {
       context.run(async () => {
         const session = need(loadReferredSession(context, named));
         const { sessionId, record } = session;
-        // A session that runs without a runner needs no command, only a runner.
+        // A session left running without a runner needs no resume request, only a new runner.
         const isLeft = record.state.status === 'running' && liveRunner(context.world, session) === null;
         if (isLeft && maxBudgetUsd === undefined) return runSession(context, session, how);
         const raised = defined({ maxBudgetUsd });

@@ -183,7 +183,7 @@ describe('7. Orphan detection', () => {
       expect(text.match(/^STALE: .*/gm)).toEqual([expect.stringContaining(`delete ${old}`)]);
       expect(text).not.toContain(`delete ${project.path(own)}`);
       expect(text.split('\n').at(-1)).toEndWith(
-        ` .cpm-progress-${own}.md belongs to this very session and was last written 73 hours ago.`,
+        ` .cpm-progress-${own}.md belongs to this session and was last written 73 hours ago.`,
       );
     },
   );

@@ -178,7 +178,6 @@ function changedMeanwhile(path: string, branch: string): Result<never> {
   const message =
     `The worktree ${path} was changed here while the session worked on another host, so the work of that host ` +
     `was not copied here.`;
-  const next =
-    `It is kept as refs/claude-code-agent/…/checkpoint. Merge both on ${branch}, then retry ` + 'the session.';
+  const next = `It is kept as refs/claude-code-agent/…/checkpoint. Merge both on ${branch}, then retry the session.`;
   return fail('worktree-failed', message, next);
 }

@@ -1,4 +1,4 @@
-/** How many lines running sessions have changed so far: counted by git one session after the other, now and then. */
+/** How many lines sessions have changed: counted by git one after the other, now and then, and once when they end. */
 import type { SessionId, Workspace } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { DiffStat } from '../../git/diff.ts';
@@ -15,6 +15,7 @@ export class ChangeCounts {
   readonly #group: GroupReference;
   #isCounting = false;
   #nextAtMs = 0;
+  #counted: ReadonlySet<SessionId> = new Set();
 
   constructor(place: AppContext, group: GroupReference) {
     this.#place = place;
@@ -24,7 +25,8 @@ export class ChangeCounts {
   /** Starts a round if it is time for one; `onChange` is called when it ends with other counts. */
   refresh(state: GroupState, workspaces: ReadonlyMap<SessionId, Workspace>, onChange: () => void): void {
     const { clock } = this.#place.world;
-    if (this.#isCounting || state.running.size === 0 || clock.now() < this.#nextAtMs) return;
+    const isOver = state.running.size === 0 && this.#counted.size === 0;
+    if (this.#isCounting || isOver || clock.now() < this.#nextAtMs) return;
     this.#isCounting = true;
     this.#count(state, workspaces)
       .then((isChanged) => isChanged && onChange())
@@ -38,7 +40,9 @@ export class ChangeCounts {
 
   async #count(state: GroupState, workspaces: ReadonlyMap<SessionId, Workspace>): Promise<boolean> {
     let isChanged = false;
-    for (const sessionId of state.running) {
+    const ended = this.#counted;
+    this.#counted = new Set(state.running);
+    for (const sessionId of new Set([...state.running, ...ended])) {
       const record = state.sessions.get(sessionId);
       if (record === undefined) continue;
       const session = { ...this.#group, state, hadRunner: true, sessionId, record };

@@ -6,6 +6,7 @@ import type { SessionId } from '../../core/group.ts';
 import { isRehearsal } from '../../core/state.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import type { ActionEnd } from '../../tui/review/screen.ts';
+import { plainStyle } from '../../view/format.ts';
 import { actionsOf, type Review, type ReviewAction, type ReviewRow } from '../../view/review/review.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { concludeRun, runInTerminal } from '../commands/group/run.ts';
@@ -17,6 +18,8 @@ const commandTimeoutMs = 24 * 3_600_000;
 const noticeColumns = 400;
 
 export async function showReview(context: Context, group: LoadedGroup, review: Review): Promise<CommandResult> {
+  // ink reads it when it is loaded, and does not know NO_COLOR.
+  if (context.stdout.style === plainStyle) process.env.FORCE_COLOR = '0';
   const ink = await asProduction(() => import('ink'));
   const { createReviewApp } = await asProduction(() => import('../../tui/review/screen.ts'));
   const sentBack: SessionId[] = [];

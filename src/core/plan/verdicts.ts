@@ -60,6 +60,8 @@ function lookAt(state: GroupState, context: SchedulingContext): Moment {
 
 export const aboutToStart: WaitReason = { reason: 'slot', message: 'It is about to start.' };
 
+const answerApplies = 'Your answer is recorded and applies when the group runs.';
+
 const notAskedFor: WaitReason = { reason: 'not-asked-for', message: 'This run was limited to other sessions.' };
 export function runnerGone(state: GroupState): WaitReason {
   const advice = advise('Continue with', runCommand(state));
@@ -85,7 +87,12 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
   }
   if (state.status !== 'created' && isBeforeDecision(state, record)) return waitsForWave(state, record);
   if (session.status === 'paused' && rests(state, queued, hold)) {
-    const advice = state.status === 'running' ? letItGoOn(state, record) : groupAdvice(state);
+    if (session.reason === 'guard-changed' && record.items?.at(-1)?.state === 'answered') {
+      return { reason: session.reason, message: answerApplies, advice: advise('Continue with', runCommand(state)) };
+    }
+    // The advice of a failed group is about the sessions that failed.
+    const isOwn = state.status === 'running' || state.status === 'failed';
+    const advice = isOwn ? letItGoOn(state, record) : groupAdvice(state);
     return { reason: session.reason, message: session.message, advice };
   }
   if (isReady(state, record)) {

@@ -195,7 +195,7 @@ export interface KeyAction {
 }
 
 /** `keys`: separated by blanks. */
-function action(keys: string, label: Words, run: KeyAction['run'], hint?: Words): KeyAction {
+function action(keys: string, label: Words, run: (at: At) => Pressed, hint?: Words): KeyAction {
   return { keys: keys.split(' ').filter((key) => key !== ''), label, run, ...(hint === undefined ? {} : { hint }) };
 }
 

@@ -1,6 +1,5 @@
 /** The header, and the last rows: notices, an open question or input, or the keys. */
-import { commandText } from '../../core/advice.ts';
-
+import { type Advice, commandText } from '../../core/advice.ts';
 import { addUsage, noUsage, type Usage } from '../../core/group.ts';
 import { openItems } from '../../core/item.ts';
 import { groupAdvice, runCommand } from '../../core/plan/advice.ts';
@@ -38,8 +37,10 @@ export function headContent(view: View, terminal: Terminal): PaneContent {
   const rows = [moneyRow(view, terminal), ...machines];
   const held = heldBy(view);
   if (held !== null) {
-    const said = { ...held, text: fitLine(held.text, sentenceColumnsMax) };
-    const lines = wrapCells([said], columns - 2).slice(0, heldRowsMax);
+    const wrapped = (text: string) => wrapCells([{ ...held, text: fitLine(text, sentenceColumnsMax) }], columns - 2);
+    const full = wrapped(withAdvice(held.text, held.advice));
+    // Half a command could be pasted and would do something else.
+    const lines = full.length <= heldRowsMax ? full : wrapped(fitLine(held.text, heldRowsMax * (columns - 10)));
     rows.push(...lines.map((line) => rowOf([{ text: ' ' }, ...line], columns)));
   }
   return { ...titleOfGroup(view, terminal), rows };
@@ -202,12 +203,18 @@ function bar(state: GroupState, { spentUsd, reservedUsd, capUsd, width }: Amount
   ];
 }
 
+interface Held {
+  readonly text: string;
+  readonly advice?: Advice;
+  readonly tone: Tone;
+}
+
 /** What stops the group or needs the user; null = nothing. */
-function heldBy({ state, nowMs, runner }: View): { readonly text: string; readonly tone: Tone } | null {
+function heldBy({ state, nowMs, runner }: View): Held | null {
   switch (state.status) {
     case 'created':
       if (runner !== 'none') return null;
-      return { text: withAdvice('Not started yet.', groupAdvice(state)), tone: 'warn' };
+      return { text: 'Not started yet.', advice: groupAdvice(state), tone: 'warn' };
     case 'running':
       if (runner === 'none') {
         return { text: `runner gone: ${commandText(runCommand(state))}`, tone: 'bad' };
@@ -216,20 +223,15 @@ function heldBy({ state, nowMs, runner }: View): { readonly text: string; readon
     case 'paused':
     case 'failed': {
       const tone = state.status === 'failed' ? 'bad' : 'warn';
-      return {
-        text: fitLine(
-          withLocalTimes(withAdvice(reasoned(state.reason, state.message), groupAdvice(state)), nowMs),
-          sentenceColumnsMax,
-        ),
-        tone,
-      };
+      const text = withLocalTimes(reasoned(state.reason, state.message), nowMs);
+      return { text, advice: groupAdvice(state), tone };
     }
     default:
       return null;
   }
 }
 
-function conditionNow(state: GroupState, nowMs: number): { readonly text: string; readonly tone: Tone } | null {
+function conditionNow(state: GroupState, nowMs: number): Held | null {
   if (state.pausing !== undefined) {
     const running = plural(state.counts.running, 'session');
     const text = state.draining

@@ -221,7 +221,7 @@ function modelName({ definition, model }: SessionRecord): string {
 }
 
 function changeCells({ changes }: View, { definition, state }: SessionRecord, layout: RowLayout): ScreenCell[] {
-  const lines = state.status === 'completed' ? state.work : changes?.get(definition.id);
+  const lines = (state.status === 'completed' ? state.work : undefined) ?? changes?.get(definition.id);
   const isEmpty = lines === undefined || lines.insertions + lines.deletions === 0;
   if (isEmpty || layout.changes === 0) return [{ text: column(layout, '', layout.changes) }];
   const [added, removed] = [`+${formatCount(lines.insertions)}`, ` -${formatCount(lines.deletions)}`];

@@ -173,7 +173,7 @@ function listOf({ rows, at }: Ui, height: number): ReactNode[] {
     const { kind, title, project, risks } = row;
     const level = kind === 'risk' ? (risks[0]?.level ?? 'low') : undefined;
     const mark = level === undefined ? (kind === 'safe' ? '✓' : ' ') : '!';
-    const text = `${mark} ${title}  ${project}  ${changeText(row)}`;
+    const text = `${index === at ? '›' : ' '}${mark} ${title}  ${project}  ${changeText(row)}`;
     const color = level === undefined ? {} : { color: colours[level] };
     const own = { isAt: index === at, node: line(text, { ...color, inverse: index === at }) };
     return kind === rows[index - 1]?.kind ? [own] : [{ isAt: false, node: line(kindTitle(kind), { bold: true }) }, own];

@@ -54,6 +54,7 @@ test('a change of tests waits for a decision; denied with a sentence, it goes ba
   expect(await cli('answer', item?.id ?? '', 'perhaps')).toMatchObject({ code: 2 });
   expect(await cli('answer', item?.id ?? '', 'deny', '--note', 'Keep the old test.')).toMatchObject({ code: 0 });
   expect(await cli('answer', item?.id ?? '', 'allow')).toMatchObject({ code: 2 });
+  expect((await cli('session', 'show', `${group.groupId}/a`)).stdout).toContain('Your answer is recorded');
   const later = group.run(rig.env);
   const fake = await rig.nextFor(group.claudeId('a'));
   const prompt = await fake.prompt();

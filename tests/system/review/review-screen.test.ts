@@ -67,3 +67,15 @@ test('review: a person merges, sends back and discards work without leaving the 
   const { isAlternate, isCooked, showsCursor } = terminal;
   expect({ isAlternate, isCooked, showsCursor }).toEqual({ isAlternate: false, isCooked: true, showsCursor: true });
 }, 120_000);
+
+test('review without colours: the selected row has a marker', async () => {
+  const group = user.mergeGroup('night', [
+    { name: 'secret', repository: 'shop', tree: { 'a.js': "const key = 'AKIAIOSFODNN7EXAMPLE';\n" } },
+  ]);
+  const env = { ...user.env, NO_COLOR: '1' };
+  terminal = new TestTerminal([launcher, 'review', group.id], { cwd: user.folder, env, columns: 120, rows: 40 });
+  await terminal.shows('›! 001 secret', '+const key', 'q leave');
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.raw).not.toMatch(/\[(?:3|4|9)[0-7]m/);
+}, 120_000);

@@ -98,7 +98,7 @@ export function answersInterrupt(requestId: string): boolean {
 
 /** Refuses a request of claude to its host program. */
 export function refusalLine(requestId: string): string {
-  const response = { subtype: 'error', request_id: requestId, error: 'There is nobody to answer this.' };
+  const response = { subtype: 'error', request_id: requestId, error: 'There is no one to answer this.' };
   return JSON.stringify({ type: 'control_response', response });
 }
 

@@ -17,7 +17,7 @@ export function sessionStartText(
   const id = call.sessionId ?? 'unknown';
   const how = call.asks
     ? 'a question may be answered hours later, so ask only what you cannot decide'
-    : 'nobody can answer questions, so decide and go on';
+    : 'no one can answer questions, so decide and go on';
   const lines = [`Claude Code session ${id}, run unattended: ${how}.`];
   // On a start or resume the task is in the prompt itself; only a compaction removes it. A call without a source may be
   // one.

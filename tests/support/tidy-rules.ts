@@ -444,33 +444,17 @@ function blankLines(text: string): string {
 /** Words that english.md replaces: persons for programs, and words of a private dialect. */
 const dialect = /\b(?:nobody|somebody|whoever|everybody|dearest|anew|be it)\b/i;
 
-/** Lines in which such a word is right; each names a real person, or a user of the system. */
-const dialectExceptions: readonly { readonly path: RegExp; readonly line: RegExp; readonly why: string }[] = [
-  {
-    path: /^src\/(?:claude|context)\//,
-    line: /\bnobody (?:reads|can)|nobodyAnswers|Nobody (?:can|rejected)|nobody listens/i,
-    why: 'said to the model about people',
-  },
-  {
-    path: /^src\/(?:claude\/control|runner\/item-events)\.ts$/,
-    line: /nobody to answer|Nobody answered/,
-    why: 'said to the model about people',
-  },
-  {
-    path: /^tests\//,
-    line: /[Nn]obody (?:can answer|rejected|answered|reads)|['"{/.][\w ]*nobody|nobody = |\{nobody\}|chown to nobody/,
-    why: 'expected model text, made-up names, and the system user',
-  },
-];
+/** Names in tests, and the system user of that name. */
+const madeUpName = /['"{/.][\w ]*nobody|nobody = |\{nobody\}|chown to nobody|nobody reads/;
 
-/** Comments, messages and documents use the words of the field. Templates are texts for models. */
+/** Comments, messages and documents use the words of the field. */
 export function checkWords(files: readonly SourceFile[]): string[] {
   return files
-    .filter(({ path }) => !/^(?:templates|examples)\/|tidy/.test(path))
+    .filter(({ path }) => !/tidy/.test(path))
     .flatMap((file) =>
       eachLine([file], (line) => {
         const found = line.match(dialect)?.[0];
-        const isFine = dialectExceptions.some((one) => one.path.test(file.path) && one.line.test(line));
+        const isFine = file.path.startsWith('tests/') && madeUpName.test(line);
         return found === undefined || isFine ? [] : [`name the program or the role instead of "${found}"`];
       }),
     );

@@ -79,7 +79,7 @@ function sharedTexts({ shared }: InstructionsInput): string[] {
 }
 
 const alone =
-  'nobody reads along and nobody can answer questions. Decide yourself, say what you assumed in your final answer, ' +
+  'no one reads along and no one can answer questions. Decide yourself, say what you assumed in your final answer, ' +
   'and finish the task.';
 
 const waits =

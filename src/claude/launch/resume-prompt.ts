@@ -90,7 +90,7 @@ function promptWords(input: ResumePromptInput): string {
 
 const added = 'The user adds:';
 
-const noAnswers = 'Nobody can answer questions.';
+const noAnswers = 'No one can answer questions.';
 
 const unserved =
   'The API did not answer, so the session runner asks again. What was said last, before the error, still holds: do ' +
@@ -99,7 +99,7 @@ const unserved =
 const pauseReason = 'The session runner paused this session and has now resumed it.';
 
 const pauseIsNoRefusal =
-  'Nobody rejected anything: if the conversation says that a tool use was refused, or that you should stop and wait ' +
+  'No one rejected anything: if the conversation says that a tool use was refused, or that you should stop and wait ' +
   'for the user, that was only the pause.';
 
 function retryReason(failure: string | undefined): string {
@@ -163,7 +163,7 @@ function lossWords(loss: ConversationLoss | undefined): string[] {
 
 const spoken =
   'In between the user has taken part in this conversation. What was said there holds, also where the task says ' +
-  'otherwise, and what was done there need not be done again. Now nobody listens any more.';
+  'otherwise, and what was done there need not be done again. No one listens any more now.';
 
 const again = 'The task again:';
 

@@ -136,7 +136,7 @@ test('tools and system prompt are identical in all sessions, whatever their proj
   const marked = JSON.stringify([firsts[0]?.system].flat().at(-1));
   expect(marked).toContain('cache_control');
   // The text that all sessions share precedes it and occurs nowhere else.
-  for (const words of ['nobody can answer questions', '## Git', '## State Management']) {
+  for (const words of ['no one can answer questions', '## Git', '## State Management']) {
     expect(marked).toContain(words);
     for (const { messages } of firsts) expect(JSON.stringify(messages?.[0])).not.toContain(words);
   }

@@ -74,7 +74,7 @@ test('a pause in a tool call leaves no process, and the conversation continues',
   const resumed = JSON.stringify(scripted.requests.at(-1)?.body.messages);
   expect(resumed).toContain('do a');
   expect(resumed).toContain('sleep 613');
-  expect(resumed).toContain('Nobody rejected anything');
+  expect(resumed).toContain('No one rejected anything');
   // Although the repository has a new file: what was paid for before the pause can be read from the cache.
   const [before, after] = [scripted.requests[0]?.body, scripted.requests.at(-1)?.body].map((body) =>
     JSON.stringify([body?.model, body?.tools, body?.system, body?.messages?.[0]]).replaceAll(

@@ -134,7 +134,7 @@ test('an adopted worker is paused with its cost known, and resumed in the same c
   expect(third).toMatchObject({ code: 0 });
   const resumed = api.requests.filter((request) => request.name === 'one')[1];
   expect(JSON.stringify(resumed?.body.messages)).toContain('do one');
-  expect(JSON.stringify(resumed?.body.messages)).toContain('Nobody rejected anything');
+  expect(JSON.stringify(resumed?.body.messages)).toContain('No one rejected anything');
   const shown = await machine.json<Shown>('group', 'show', group);
   expect(shown.progress.totalCost).toBeCloseTo(api.served.total.costUsd, 6);
   expect(workersAlive()).toEqual([]);

@@ -50,7 +50,7 @@ describe('instructions', () => {
         ...{ rules: ['Keep your state.'], own, git: 'Ask Git.' },
       });
     expect(told('a', true)).toBe(told('b', true));
-    for (const part of ['nobody can answer questions', '## Git\n\nAsk Git.', 'Keep your state.']) {
+    for (const part of ['no one can answer questions', '## Git\n\nAsk Git.', 'Keep your state.']) {
       expect(told('a', true)).toContain(part);
     }
     expect(told('a', false)).toBe('Keep your state.\n\nShared.\n');

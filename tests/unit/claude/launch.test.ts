@@ -364,7 +364,7 @@ describe('resumePrompt', () => {
 
   test('in a known conversation the prompt says what happened and ends with the task', () => {
     const resumed = resumePrompt({ task: 'T', kind: 'resume', continues: true });
-    expect(resumed).toMatch(/Nobody rejected anything[\s\S]*may have taken effect[\s\S]*\n\nT$/);
+    expect(resumed).toMatch(/No one rejected anything[\s\S]*may have taken effect[\s\S]*\n\nT$/);
     const retry = resumePrompt({ task: 'T', kind: 'retry', continues: true, failure: 'The API answered 529.' });
     expect(retry).toMatch(/failed.*The reason: The API answered 529\.[\s\S]*\n\nT$/);
   });

@@ -69,6 +69,8 @@ async function dashboard(
 ): Promise<void> {
   const terminal = new TestTerminal([program, 'group', 'watch', group], { ...size, cwd: work, env });
   for (const { keys, shows } of steps) {
+    // Keys are lost that arrive before the first frame is complete and the program reads them.
+    await Bun.sleep(1000);
     if (keys !== undefined) terminal.type(keys);
     await terminal.shows(...shows);
   }

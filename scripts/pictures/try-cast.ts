@@ -44,11 +44,11 @@ export async function tryCast(program: string, work: string, env: Readonly<Recor
     await press(key.enter, 3, /001 auth-module .*Bash/, /002 shared-library .*Bash/);
     await press(`${key.enter}2`, 4, /\[log\]/, /> Bash node --test/);
     writeFileSync(gate('project-a'), '');
-    await take(3, /✓ {2}001 auth-module/, /== attempt 1 completed/, /1\/4 done/);
+    await take(3, /✓ {2}001 auth-module/, /›\S {2}002 shared-library/, /1\/4 done/);
     rmSync(gate('project-a'));
     writeFileSync(gate('project-b'), '');
     await press(key.enter, 3, /✓ {2}002 shared-library/, /003 integration .*Bash/);
-    await press(`jj${key.enter}`, 4, /\[log\]/, /›\S {2}└ 003 integration/, /> Bash node --test/);
+    await press(key.enter, 4, /\[log\]/, /›\S {2}└ 003 integration/, /> Bash node --test/);
     writeFileSync(gate('project-a'), '');
     await press('j1', 5, /›✓ {4}└ 004/, /completed .*4\/4 done/, / result /);
     terminal.type('q');

@@ -48,6 +48,8 @@ const models = () =>
     const { model, max_tokens: most } = body as { model?: string; max_tokens?: number };
     return most === 1 ? [] : [model];
   });
+/** The runner has told claude, which probes the model first. */
+const isTold = () => until(() => api.requests.some(({ body }) => (body as { model?: string }).model === second));
 const edit = (...changes: string[]) => user.run('session', 'edit', `${group}/work`, ...changes);
 const show = () => user.json<{ status: string; attempts: number }>('session', 'show', `${group}/work`);
 
@@ -59,6 +61,7 @@ test('a running session changes its model at once and keeps it after a pause', a
     code: 1,
     stderr: expect.stringContaining('Pause it first'),
   });
+  await isTold();
   go('one');
   await begun('two');
   expect(models()).toEqual([first, second]);
@@ -80,6 +83,7 @@ test('so does a session that has its model and effort from the group', async () 
   await begun('one');
   expect(await user.ok('session', 'show', `${group}/own`)).toMatch(/^ *Effort:? +low$/m);
   expect((await user.run('session', 'edit', `${group}/own`, '--model', second)).code).toBe(0);
+  await isTold();
   go('one');
   await begun('two');
   expect(models()).toEqual([first, second]);
@@ -94,8 +98,7 @@ test('a model changed without a live runner is used by the next one', async () =
   await run.finished;
   expect((await edit('--model', second)).code).toBe(0);
   const again = user.start('group', 'run', group);
-  // The next runner has told claude, which probes the model first.
-  await until(() => api.requests.some(({ body }) => (body as { model?: string }).model === second));
+  await isTold();
   go('one');
   await begun('two');
   go('two');

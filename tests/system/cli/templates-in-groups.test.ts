@@ -108,7 +108,7 @@ describe('refused, and nothing added', () => {
     [['--template', 'review'], 'variable "file" has no value'],
     [['--template', 'review', '--var', 'fil=x'], 'did you mean "file"?'],
     [['--template', 'review', '--var', 'file'], 'has no "="'],
-    [['--template', 'review', '--var', 'file=a', '--var', 'file=b'], 'given twice'],
+    [['--template', 'review', '--var', 'file=a', '--var', 'file=b'], 'is set twice'],
     [['--prompt', 'x', '--config-template', 'loose'], 'variable "topic" has no value'],
     [['--prompt', 'x', '--config-template', '../strict'], 'does not exist'],
     [['--prompt', 'About {{topik}}.', '--var', 'topic=x'], 'did you mean "topik"?'],
@@ -116,7 +116,7 @@ describe('refused, and nothing added', () => {
     [['--prompt', 'See {{sessions.lib.result}}.'], 'Add --depends-on lib'],
     [['--prompt', 'See {{sessions.lib.resultt}}.', '--depends-on', 'lib'], 'did you mean "result"?'],
     [['--prompt', 'See {{sessions.lib.structured.x}}.', '--depends-on', 'lib'], 'no output schema'],
-    [['--prompt', 'See {{sessions.lib.branch.x}}.', '--depends-on', 'lib'], '.branch is one text'],
+    [['--prompt', 'See {{sessions.lib.branch.x}}.', '--depends-on', 'lib'], '.branch is plain text'],
   ])('session add %j', async (args, words) => {
     await user.ok('session', 'add', group, '--project', project, '--prompt', 'x', '--name', 'lib');
     const refused = await add(...args);

@@ -78,7 +78,7 @@ class SlackStandIn {
     const isTyped = 'text' in what;
     const payload = isTyped
       ? { command: '/cca', text: what.text, user_id: person, response_url }
-      : { type: 'block_actions', nightUser: { id: person }, actions: [{ value: what.press }], response_url };
+      : { type: 'block_actions', user: { id: person }, actions: [{ value: what.press }], response_url };
     const type = isTyped ? 'slash_commands' : 'interactive';
     const envelope = { type, envelope_id: `envelope-${this.#count}`, accepts_response_payload: isTyped, payload };
     this.#socket?.send(JSON.stringify(envelope));

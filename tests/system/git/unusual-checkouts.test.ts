@@ -41,7 +41,9 @@ test('hooks whose folder exists only in the checkout are named as not run', asyn
   expect((await commit(workspace)).notes).toEqual([]);
   writeTree(workspace.path, { 'new.txt': 'new\n' });
   expect((await commit(workspace)).notes).toEqual([
-    expect.stringMatching(/^Hooks of the repository did not run for the session's own commits: \.husky\/_ is in the/),
+    expect.stringMatching(
+      /^Hooks of the repository did not run for the session's own commits: \.husky\/_ exists only in the/,
+    ),
   ]);
   writeTree(workspace.path, { '.husky/_/pre-commit': '#!/bin/sh\n', 'more.txt': 'more\n' });
   expect((await commit(workspace)).notes).toEqual([]);

@@ -69,9 +69,11 @@ async function dashboard(
 ): Promise<void> {
   const terminal = new TestTerminal([program, 'group', 'watch', group], { ...size, cwd: work, env });
   for (const { keys, shows } of steps) {
-    // Keys are lost that arrive before the first frame is complete and the program reads them.
-    await Bun.sleep(1000);
-    if (keys !== undefined) terminal.type(keys);
+    for (const sign of keys ?? '') {
+      terminal.type(sign);
+      // Keys that arrive together are taken for a pasted text.
+      await Bun.sleep(200);
+    }
     await terminal.shows(...shows);
   }
   keep(name, await screenSvg(terminal.raw, size));

@@ -28,6 +28,7 @@ import {
   listTitles,
   lostHosts,
   machineName,
+  messageAtRest,
   problemText,
   projectName,
   sessionTitle,
@@ -205,10 +206,12 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
         ? [advise('Next', ['group', 'watch', id])]
         : [advise('The group was interrupted. Next', runCommand(state))];
     case 'paused':
-    case 'failed':
+    case 'failed': {
       // A group that is being deleted does not continue.
       if (state.reason === 'deleted') return [advise(state.message ?? '')];
-      return [...(state.message ? [advise(state.message)] : []), ...oneByOne(groupAdvice(state))];
+      const message = messageAtRest(state);
+      return [...(message ? [advise(message)] : []), ...oneByOne(groupAdvice(state))];
+    }
     case 'completed':
       return isRehearsal(state)
         ? [

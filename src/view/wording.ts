@@ -5,6 +5,7 @@ import { thisMachine } from '../core/event.ts';
 import { allDependentsOf } from '../core/graph.ts';
 import type { SessionId } from '../core/group.ts';
 import { numberedName as titleInFull } from '../core/id.ts';
+import { openItems } from '../core/item.ts';
 import { failureAdvice } from '../core/plan/advice.ts';
 import type { WaitReason } from '../core/plan/decision.ts';
 import { planOf } from '../core/plan/plan.ts';
@@ -116,8 +117,18 @@ export function problemText(
   if (now.status === 'failed') {
     return { message: now.failure.message, advice: failureAdvice(state, record, now.failure) };
   }
-  if (now.status === 'paused') return { message: now.message };
+  if (now.status === 'paused') {
+    const isAnswered = now.reason === 'guard-changed' && openItems(record).length === 0;
+    return { message: (isAnswered ? why?.message : undefined) ?? now.message };
+  }
   return why?.reason === 'blocked' || why?.reason === 'held' ? why : undefined;
+}
+
+/** The message of a group at rest, which was logged before its questions were answered. */
+export function messageAtRest({ reason, message, sessions }: GroupState): string | undefined {
+  const isAnswered =
+    reason === 'waits-for-answer' && [...sessions.values()].every((one) => openItems(one).length === 0);
+  return isAnswered ? 'All questions are answered. The answers apply when the group runs.' : message;
 }
 
 export function resumesAtText(untilMs: number, nowMs: number): string {

@@ -8,7 +8,7 @@ import type { FleetStanding } from '../../core/progress.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
 import { formatAge, formatDuration, formatMoney, formatTokens, plural, type Tone } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
-import { statusTone, titleOf, withAdvice, withLocalTimes } from '../../view/wording.ts';
+import { messageAtRest, statusTone, titleOf, withAdvice, withLocalTimes } from '../../view/wording.ts';
 import type { PaneContent } from '../layout.ts';
 import {
   fitEnd,
@@ -223,7 +223,7 @@ function heldBy({ state, nowMs, runner }: View): Held | null {
     case 'paused':
     case 'failed': {
       const tone = state.status === 'failed' ? 'bad' : 'warn';
-      const text = withLocalTimes(reasoned(state.reason, state.message), nowMs);
+      const text = withLocalTimes(reasoned(state.reason, messageAtRest(state)), nowMs);
       return { text, advice: groupAdvice(state), tone };
     }
     default:

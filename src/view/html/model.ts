@@ -23,7 +23,15 @@ import type { GroupStatus, SessionStatus } from '../../core/status.ts';
 import { budgetReport, type ModelBudget } from '../budget.ts';
 import { formatMoney, formatUtc, plural } from '../format.ts';
 import { nextSteps } from '../summary.ts';
-import { conditionOf, machineName, problemText, projectName, sessionTitle, titleOf } from '../wording.ts';
+import {
+  conditionOf,
+  machineName,
+  messageAtRest,
+  problemText,
+  projectName,
+  sessionTitle,
+  titleOf,
+} from '../wording.ts';
 
 export interface ReportModel {
   readonly version: 1;
@@ -159,7 +167,7 @@ export function reportModel(
     status: state.status,
     ...defined({
       reason: state.reason,
-      message: state.message,
+      message: messageAtRest(state),
       condition: conditionOf(state, nowMs, formatUtc) ?? undefined,
     }),
     ...(interrupted ? { interrupted } : {}),

@@ -54,6 +54,9 @@ test('a change of tests waits for a decision; denied with a sentence, it goes ba
   expect(await cli('answer', item?.id ?? '', 'perhaps')).toMatchObject({ code: 2 });
   expect(await cli('answer', item?.id ?? '', 'deny', '--note', 'Keep the old test.')).toMatchObject({ code: 0 });
   expect(await cli('answer', item?.id ?? '', 'allow')).toMatchObject({ code: 2 });
+  const shown = (await cli('group', 'show', group.groupId)).stdout;
+  expect(shown).toContain('Your answer is recorded and applies when the group runs.');
+  expect(shown).toContain('All questions are answered');
   expect((await cli('session', 'show', `${group.groupId}/a`)).stdout).toContain('Your answer is recorded');
   const later = group.run(rig.env);
   const fake = await rig.nextFor(group.claudeId('a'));

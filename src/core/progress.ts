@@ -221,9 +221,7 @@ export function verdictFields(state: GroupState, record: SessionRecord, verdict:
   if (verdict === null) return {};
   const { reason, message, advice, until, on } = verdict;
   const told = `${message} ${advice === undefined ? '' : adviceText(advice)}`.trim();
-  // In the words that scripts rely on.
-  const blocked = reason === 'blocked' ? `${message} Retry with: group run --retry-failed.` : told;
-  const ending = endingText(record) ?? blocked;
+  const ending = endingText(record) ?? told;
   const unmet = record.state.status === 'pending' ? unmetOf(state, record) : [];
   return {
     reason,

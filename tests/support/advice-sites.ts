@@ -85,8 +85,6 @@ const named: Readonly<Record<string, RegExp>> = {
   'src/cli/entries.ts': /^ {2,4}\[?'/,
   'src/cli/program.ts': /\$ \$\{programName\}/,
   'src/template/workflow/schema.ts': /\.describe\(/,
-  // The key that scripts read in `group show --json`, next to `why`.
-  'src/core/progress.ts': /Retry with: group run --retry-failed\./,
   // For claude, whose permission rules use this name of the program.
   'src/context/faber/prime.ts': /claude-code-agent faber phase/,
   'src/worker/prepare/session-context.ts': /Bash\(claude-code-agent faber/,

@@ -113,19 +113,12 @@ export interface Painted {
   readonly cursor?: { readonly x: number; readonly y: number } | undefined;
 }
 
-const focusColors: Readonly<Record<Paint, string | undefined>> = {
-  plain: undefined,
-  sixteen: 'cyan',
-  dark: 'ansi256(117)',
-  light: 'ansi256(25)',
-};
-
 export function paintLayout({ bands, cursor }: Layout, paint: Paint, { isAscii }: Glyphs): Painted {
   const line = (row: Row): string => paintRow(isAscii ? asciiRow(row) : row, paint);
   const paintPane = ({ title, end, rows, columns, height, isFramed, isFocused = false }: Pane): PaintedPane => {
     const style = isAscii ? 'classic' : isFocused && paint === 'plain' ? 'bold' : 'round';
-    const color = isFocused ? focusColors[paint] : undefined;
-    const border = { style, isDim: !isFocused, ...(color === undefined ? {} : { color }) } as const;
+    const color = isFocused && paint === 'colour' ? { color: 'cyan' } : {};
+    const border = { style, isDim: !isFocused, ...color } as const;
     return {
       title: line({ cells: title }),
       end: line({ cells: end }),

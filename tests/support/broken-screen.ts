@@ -13,8 +13,6 @@ openScreen(
         throw new Error('it broke');
       });
     },
-    asksBackground: false,
-    onBackground: () => {},
     onResize: () => {},
     onTrouble: () => {},
   },

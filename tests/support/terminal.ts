@@ -9,8 +9,6 @@ export interface TerminalWish {
   readonly rows?: number;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Its answer to the query for its background, such as `rgb:ffff/ffff/ffff`; absent = no answer. */
-  readonly background?: string;
 }
 
 /** Character widths of today's terminals; the emulator's own table is from 2010. */
@@ -51,7 +49,7 @@ export class TestTerminal {
   raw = '';
   #isOver = false;
 
-  constructor(command: readonly string[], { columns = 80, rows = 24, cwd, env, background }: TerminalWish) {
+  constructor(command: readonly string[], { columns = 80, rows = 24, cwd, env }: TerminalWish) {
     this.#emulator = new Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 1000 });
     this.#emulator.unicode.register(widths);
     this.#emulator.unicode.activeVersion = widths.version;
@@ -72,12 +70,6 @@ export class TestTerminal {
     });
     // The answers of an ordinary terminal.
     this.#emulator.onData((answer) => this.#child.terminal?.write(answer));
-    if (background !== undefined) {
-      this.#emulator.parser.registerOscHandler(11, (question) => {
-        if (question === '?') this.#child.terminal?.write(`\u001b]11;${background}\u001b\\`);
-        return true;
-      });
-    }
     // Its last output may still be on its way through the pty and the emulator.
     this.exited = Promise.all([this.#child.exited, closed.promise]).then(([code]) => {
       this.#isOver = true;

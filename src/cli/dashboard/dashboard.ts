@@ -14,10 +14,9 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { World } from '../../system/world.ts';
 import type { KeyCommand } from '../../tui/dashboard/actions.ts';
-import type { Paint } from '../../tui/dashboard/cells.ts';
+import { hourlyUsd } from '../../tui/dashboard/attempts.ts';
 import { type Frame, frameOf } from '../../tui/dashboard/frame.ts';
 import { type Press, press } from '../../tui/dashboard/keys.ts';
-import { type Pace, paceOf } from '../../tui/dashboard/timeline.ts';
 import { firstUi, paneShape, type Ui } from '../../tui/dashboard/ui.ts';
 import { type Diff, type Notice, reasoned, type SessionDetails } from '../../tui/dashboard/view.ts';
 import { type Painted, paintLayout } from '../../tui/layout.ts';
@@ -58,8 +57,7 @@ export class Dashboard {
   #ui: Ui = firstUi;
   #frame: Frame;
   readonly #toasts: Notifications;
-  #paintFor: Paint;
-  #pace: (Pace & { readonly atMs: number }) | undefined;
+  #pace: { readonly atMs: number; readonly perHourUsd: number | null } | undefined;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
   readonly #changes: ChangeCounts;
@@ -74,7 +72,6 @@ export class Dashboard {
     this.#options = options;
     this.#world = options.context.world;
     const { root, groupId } = options.group;
-    this.#paintFor = options.paint;
     this.#toasts = new Notifications(this.#world, options.source.state, () => this.changed());
     this.#forecaster = new Forecaster(this.#world, root, groupId);
     this.#diffs = new DiffView(options, () => this.changed());
@@ -85,11 +82,6 @@ export class Dashboard {
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
     this.#screen = options.openScreen(this.#paint(), {
-      asksBackground: options.asksBackground,
-      onBackground: (background) => {
-        this.#paintFor = background;
-        this.#guarded(() => this.#draw());
-      },
       onPress: (key) => this.#guarded(() => this.#press(key)),
       onResize: () => this.#guarded(() => this.#draw()),
       onTrouble: options.onTrouble,
@@ -187,7 +179,7 @@ export class Dashboard {
       nowMs,
       attempts: source.notes.attempts,
       changes: this.#changes.counts,
-      pace: this.#paceAt(nowMs),
+      perHourUsd: this.#paceAt(nowMs),
       ...(remainingMs === null ? {} : { remainingMs }),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
       notices: this.#toasts.of(state),
@@ -196,17 +188,17 @@ export class Dashboard {
     return frameOf(view, this.#ui, { columns, rows, glyphs });
   }
 
-  #paceAt(nowMs: number): Pace {
+  #paceAt(nowMs: number): number | null {
     if (this.#pace === undefined || Math.abs(nowMs - this.#pace.atMs) >= paceMs) {
       const { seen, notes } = this.#options.source;
       const { live } = seen;
-      this.#pace = { ...paceOf({ attempts: notes.attempts, live, nowMs }), atMs: nowMs };
+      this.#pace = { perHourUsd: hourlyUsd(notes.attempts, live, nowMs), atMs: nowMs };
     }
-    return this.#pace;
+    return this.#pace.perHourUsd;
   }
 
   #paint(): Painted {
-    return paintLayout(this.#frame, this.#paintFor, this.#options.glyphs);
+    return paintLayout(this.#frame, this.#options.paint, this.#options.glyphs);
   }
 
   #material(columns: number): SessionDetails | undefined {

@@ -3,16 +3,9 @@ import type { ReactNode } from 'react';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import type { AppOptions, Store } from '../../tui/app.ts';
-import {
-  asciiGlyphs,
-  type Background,
-  backgroundOfNumbers,
-  type Glyphs,
-  type Paint,
-  unicodeGlyphs,
-} from '../../tui/dashboard/cells.ts';
-import type { Press } from '../../tui/dashboard/keys.ts';
-import { backgroundQuestion, type ReportEvents, Reports } from '../../tui/dashboard/terminal-input.ts';
+import { asciiGlyphs, type Glyphs, type Paint, unicodeGlyphs } from '../../tui/dashboard/cells.ts';
+import type { MousePress, Press } from '../../tui/dashboard/keys.ts';
+import { MouseReports } from '../../tui/dashboard/terminal-input.ts';
 import type { Painted } from '../../tui/layout.ts';
 import { plainStyle } from '../../view/format.ts';
 import type { Context } from '../context.ts';
@@ -32,8 +25,6 @@ const drawing = /[\\/]node_modules[\\/](?:ink|react|react-reconciler)[\\/]/;
 const framesPerSecond = 10;
 /** A terminal with more unsent output gets no new frame, bytes. */
 const unsentMax = 64 * 1024;
-/** Wait this long at the end for an answer of the terminal, milliseconds. */
-const answerMs = 100;
 /** Ctrl-Z does not stop a process without a shell, and no SIGCONT follows: wait only this long, milliseconds. */
 const stoppedWaitMs = 250;
 
@@ -50,8 +41,6 @@ export interface Screen {
 }
 
 export interface ScreenEvents {
-  readonly asksBackground: boolean;
-  onBackground(background: Background): void;
   onPress(press: Press): void;
   onResize(): void;
   /** What draws broke; the screen is closed already. */
@@ -99,8 +88,6 @@ class TerminalScreen implements Screen {
   readonly #instance: ReturnType<InkModule['render']>;
   readonly #ended: Promise<void>;
   readonly #abandoned = Promise.withResolvers<void>();
-  /** Nothing more comes of what the terminal was asked. */
-  readonly #answered = Promise.withResolvers<void>();
   #suspend: Suspend | undefined;
   #hasMouse = true;
   #isClosed = false;
@@ -127,8 +114,7 @@ class TerminalScreen implements Screen {
         this.#suspend = suspend;
       },
     });
-    if (!events.asksBackground) this.#answered.resolve();
-    stdout.write(enter + mouseOn + (events.asksBackground ? backgroundQuestion : ''));
+    stdout.write(enter + mouseOn);
     this.#instance = this.#render(ink, node);
     this.#ended = this.#instance.waitUntilExit().then(ignore, (error: unknown) => {
       this.#release();
@@ -142,11 +128,7 @@ class TerminalScreen implements Screen {
     try {
       return ink.render(node, {
         stdout,
-        stdin: terminalInput(stdin, {
-          onPress: (press) => this.#events.onPress(press),
-          onBackground: (background) => this.#events.onBackground(background),
-          onAnswered: () => this.#answered.resolve(),
-        }),
+        stdin: withoutMouse(stdin, (press) => this.#events.onPress(press)),
         alternateScreen: true,
         incrementalRendering: true,
         maxFps: framesPerSecond,
@@ -212,8 +194,6 @@ class TerminalScreen implements Screen {
   }
 
   async close(): Promise<void> {
-    // An answer that comes later would be typed into the shell.
-    if (!this.#isClosed) await Promise.race([this.#answered.promise, delay(this.#world.clock, answerMs)]);
     this.#end();
     await Promise.race([this.#ended, this.#abandoned.promise]);
   }
@@ -256,9 +236,9 @@ class TerminalScreen implements Screen {
   };
 }
 
-/** The terminal's input without reports and answers of the terminal. */
-function terminalInput(stdin: typeof process.stdin, events: ReportEvents): typeof process.stdin {
-  const reports = new Reports(events);
+/** The terminal's input without its reports of the mouse. */
+function withoutMouse(stdin: typeof process.stdin, onPress: (press: MousePress) => void): typeof process.stdin {
+  const reports = new MouseReports(onPress);
   const read = (size?: number): unknown => {
     const chunk: unknown = stdin.read(size);
     return typeof chunk === 'string' ? reports.take(chunk) : chunk;
@@ -354,24 +334,16 @@ class FrameStore implements Store {
   }
 }
 
-// What the terminal can show: which colours, on which background, Unicode or ASCII.
+// What the terminal can show: colours or none, Unicode or ASCII.
 
 export interface ScreenStyle {
   readonly glyphs: Glyphs;
   readonly paint: Paint;
-  readonly asksBackground: boolean;
 }
 
 export function screenStyle({ env, stdout }: Pick<Context, 'env' | 'stdout'>): ScreenStyle {
   const glyphs = hasUnicode(env) ? unicodeGlyphs : asciiGlyphs;
-  if (stdout.style === plainStyle) return { glyphs, paint: 'plain', asksBackground: false };
-  if (!has256(env)) return { glyphs, paint: 'sixteen', asksBackground: false };
-  const background = backgroundOfNumbers(env.COLORFGBG);
-  return { glyphs, paint: background ?? 'sixteen', asksBackground: background === null };
-}
-
-function has256({ TERM = '', COLORTERM = '' }: Context['env']): boolean {
-  return COLORTERM !== '' || /256|direct|kitty|ghostty|alacritty|wezterm|foot/.test(TERM);
+  return { glyphs, paint: stdout.style === plainStyle ? 'plain' : 'colour' };
 }
 
 /** As the C library chooses: the first that is set counts. Nothing set says nothing, and today means UTF-8. */

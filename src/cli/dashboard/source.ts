@@ -15,7 +15,7 @@ import type { FleetStanding } from '../../core/progress.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
 import type { World } from '../../system/world.ts';
-import { type AttemptNotes, noteAttempt } from '../../tui/dashboard/timeline.ts';
+import { type AttemptNotes, noteAttempt } from '../../tui/dashboard/attempts.ts';
 import type { Runner } from '../../tui/dashboard/view.ts';
 import { colourStyle } from '../../view/format.ts';
 import type { LiveView, Reporter } from '../../view/reporter.ts';

@@ -11,7 +11,6 @@ import { defined } from '../../core/defined.ts';
 import { describeFailure, type Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { programName } from '../../core/program-name.ts';
-import type { Paint } from '../../tui/dashboard/cells.ts';
 import type { Press } from '../../tui/dashboard/keys.ts';
 import type { Notice } from '../../tui/dashboard/view.ts';
 import {
@@ -176,7 +175,6 @@ interface HomeOptions {
 class Home {
   readonly #options: HomeOptions;
   readonly #look: ScreenStyle;
-  #paintFor: Paint;
   readonly #screen: Screen;
   readonly #workflows: readonly HomeWorkflow[];
   #groups: readonly HomeGroup[];
@@ -190,18 +188,12 @@ class Home {
     const { context, root, memory } = options;
     this.#options = options;
     this.#look = screenStyle(context);
-    this.#paintFor = this.#look.paint;
     this.#groups = homeGroups(context, root);
     this.#workflows = homeWorkflows(context);
     this.#notice = memory.notice;
     this.ui = memory.ui;
     this.#frame = this.#make({ columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 });
     this.#screen = options.openScreen(this.#paint(), {
-      asksBackground: this.#look.asksBackground,
-      onBackground: (background) => {
-        this.#paintFor = background;
-        this.#guarded(() => this.#draw());
-      },
       onPress: (press) => this.#guarded(() => this.#press(press)),
       onResize: () => this.#guarded(() => this.#draw()),
       onTrouble: options.onTrouble,
@@ -251,7 +243,7 @@ class Home {
   }
 
   #paint() {
-    return paintLayout(this.#frame, this.#paintFor, this.#look.glyphs);
+    return paintLayout(this.#frame, this.#look.paint, this.#look.glyphs);
   }
 
   #draw(): void {

@@ -391,7 +391,6 @@ const listActions: readonly KeyAction[] = [
     (ui) => ({ ...ui, arrangement: next(arrangements, ui.arrangement) }),
   ),
   ...sortings.map((sorting) => changing('', `sort by ${sorting}`, (ui) => ({ ...ui, sorting }))),
-  changing('t', 'show or hide the timeline', (ui) => ({ ...ui, hasTimeline: !ui.hasTimeline })),
   changing('space', 'mark the session', (ui, { context }) => selected(marked(ui, context), context, context.index + 1)),
   changing('*', 'mark all sessions or none', (ui, { context: { ids } }) => ({
     ...ui,

@@ -23,7 +23,6 @@ import {
   wrapCells,
 } from './cells.ts';
 import { staysFor } from './keys.ts';
-import { sparkline } from './timeline.ts';
 import type { Mode, Ui } from './ui.ts';
 import { isBlocked, limitNow, momentIn, type Notice, reasoned, type Terminal, type View } from './view.ts';
 
@@ -132,15 +131,13 @@ interface MoneyParts {
 function paced(view: View, terminal: Terminal, { left, reserved, right }: MoneyParts): Row {
   const { columns } = terminal;
   const room = columns - widthOf(left) - widthOf(right) - 2;
-  const pace = paceCells(view, terminal, columns >= roomyColumns ? room - reserved.length : room);
+  const pace = paceCells(view, columns >= roomyColumns ? room - reserved.length : room);
   const isTold = widthOf(pace) + reserved.length <= room;
   return rowBetween([...left, ...(isTold ? [{ text: reserved, tone: 'dim' } as const] : []), ...pace], right, columns);
 }
 
 /** Usually wide enough for everything. */
 const roomyColumns = 100;
-/** A shorter sparkline shows nothing. */
-const sparkColumnsMin = 8;
 
 /** Lost, refusing and drained hosts are named only if there are any. */
 function fleetRow({ up, drained, refusing, lost, silent, used, slots }: FleetStanding, { columns }: Terminal): Row {
@@ -162,19 +159,12 @@ function fleetRow({ up, drained, refusing, lost, silent, used, slots }: FleetSta
   return rowBetween(left, [{ text: `${used}/${plural(slots, 'slot')} used `, tone: 'dim' }], columns);
 }
 
-function paceCells({ state, runner, pace, remainingMs }: View, { glyphs }: Terminal, room: number): ScreenCell[] {
+function paceCells({ state, runner, perHourUsd = null, remainingMs }: View, room: number): ScreenCell[] {
   if (state.status !== 'running' || runner === 'none') return [];
-  const rate = state.running.size === 0 ? null : (pace?.perHourUsd ?? null);
-  const burn = rate === null ? '' : `  ${formatMoney(rate)}/h`;
+  const burn = perHourUsd === null || state.running.size === 0 ? '' : `  ${formatMoney(perHourUsd)}/h`;
   const left = remainingMs === undefined ? '' : `  ~${formatDuration(remainingMs)} left`;
   const [isBurnShown, isLeftShown] = [burn.length <= room, burn.length + left.length <= room];
-  const sparkRoom = room - burn.length - left.length - 2;
-  const isSparkShown = rate !== null && pace !== undefined && sparkRoom >= sparkColumnsMin;
-  return [
-    { text: isSparkShown ? `  ${sparkline(pace, sparkRoom, glyphs)}` : '', tone: 'accent' },
-    { text: isBurnShown ? burn : '' },
-    { text: isLeftShown ? left : '', tone: 'dim' },
-  ];
+  return [{ text: isBurnShown ? burn : '' }, { text: isLeftShown ? left : '', tone: 'dim' }];
 }
 
 function stillReserved(state: GroupState, id: string, spentUsd: number): number {

@@ -28,22 +28,11 @@ import {
   withLocalTimes,
 } from '../../view/wording.ts';
 import type { PaneContent } from '../layout.ts';
-import {
-  cellsOf,
-  fitLine,
-  type Glyphs,
-  padded,
-  plainWidths,
-  rowOf,
-  type ScreenCell,
-  widthOf,
-  wrapCells,
-  wrapLed,
-} from './cells.ts';
+import { type AttemptNote, rateAfterMs } from './attempts.ts';
+import { cellsOf, fitLine, padded, plainWidths, rowOf, type ScreenCell, widthOf, wrapCells, wrapLed } from './cells.ts';
 import { withoutRunnerText } from './session-row.ts';
-import { type AttemptNote, rateAfterMs, timelineCells } from './timeline.ts';
 import { type Tab, tabs } from './ui.ts';
-import { type Diff, type SessionDetails, type Terminal, timeSpan, usageNow, type View } from './view.ts';
+import { type Diff, type SessionDetails, type Terminal, usageNow, type View } from './view.ts';
 
 /** Longer lines are cut: a line of claude may have megabytes. */
 const lineLengthMax = 4_000;
@@ -53,7 +42,6 @@ const nameColumns = 14;
 interface Wanted {
   readonly record: SessionRecord;
   readonly columns: number;
-  readonly glyphs: Glyphs;
 }
 
 export function tabLines(view: View, tab: Tab, wanted: Wanted): ScreenCell[][] {
@@ -112,14 +100,7 @@ function diffLines(diff: Diff | undefined, columns: number): ScreenCell[][] {
   return [...head, ...lines];
 }
 
-/** Its working time as part of the time of the group. */
-function timeLines(view: View, attempts: readonly AttemptNote[], columns: number, glyphs: Glyphs): ScreenCell[][] {
-  const span = timeSpan(view);
-  const room = columns - nameColumns;
-  return span === null || room < 10 ? [] : [[nameCell('timeline'), ...timelineCells(attempts, span, room, glyphs)]];
-}
-
-function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: readonly AttemptNote[]): ScreenCell[][] {
+function costLines(view: View, { record, columns }: Wanted, attempts: readonly AttemptNote[]): ScreenCell[][] {
   if (record.attempts === 0) return [[{ text: 'Not started yet.', tone: 'dim' }]];
   const { definition } = record;
   const { costUsd, estimated, tokens, turns, durationMs } = usageNow(view, record);
@@ -137,7 +118,6 @@ function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: re
   const notes = attempts.toReversed().flatMap((note) => wrapCells(attemptCells(note, view.nowMs), columns));
   return [
     ...rows.flatMap(([name, value]) => named(name, value, columns)),
-    ...timeLines(view, attempts, columns, glyphs),
     ...(notes.length === 0 ? [] : [[], [{ text: 'Attempts, newest first', tone: 'dim' } as const], ...notes]),
   ];
 }
@@ -321,8 +301,8 @@ export interface DetailsContent extends PaneContent {
 const logRowsMin = 3;
 
 /** `rows`: the maximum number of rows. */
-export function linesFor(view: View, { record, tab }: PaneOptions, { columns, rows, glyphs }: Part): ScreenCell[][] {
-  const lines = tabLines(view, tab, { record, columns: columns - 2, glyphs });
+export function linesFor(view: View, { record, tab }: PaneOptions, { columns, rows }: Part): ScreenCell[][] {
+  const lines = tabLines(view, tab, { record, columns: columns - 2 });
   const left = rows - lines.length - 2;
   if (tab !== 'now' || left < logRowsMin) return lines;
   const material = view.material?.sessionId === record.definition.id ? view.material : undefined;

@@ -8,7 +8,7 @@ import { detailsContent, linesFor } from './details.ts';
 import { type ListItem, listItems, sessionIdsOf } from './list.ts';
 import { columnTitles, isTurning, layoutFor, listColumns, sessionRow } from './session-row.ts';
 import { type Hit, hasDetailsFocus, paneShape, type Shape, settled, type Ui } from './ui.ts';
-import { type Terminal, timeSpan, type View } from './view.ts';
+import type { Terminal, View } from './view.ts';
 
 export interface Frame extends Layout {
   readonly ui: Ui;
@@ -206,11 +206,8 @@ interface ListPart {
 
 function listRows(view: View, ui: Ui, terminal: Terminal, { items, index, visible, hasTitles }: ListPart): Row[] {
   const { columns } = terminal;
-  const { hasTimeline, sorting, marked } = ui;
   const layout = layoutFor(view, columns);
-  const titles = columnTitles(layout, terminal, { doing: hasTimeline ? 'TIMELINE' : 'DOING', sorting });
-  const rows: Row[] = hasTitles ? [titles] : [];
-  const span = hasTimeline ? { span: timeSpan(view) } : {};
+  const rows: Row[] = hasTitles ? [columnTitles(layout, terminal, ui.sorting)] : [];
   if (items.length === 0) {
     const text = view.state.sessions.size === 0 ? 'No sessions yet.' : 'Nothing matches. Escape shows all sessions.';
     rows.push(rowOf([{ text: `    ${text}`, tone: 'dim' }], columns));
@@ -223,8 +220,8 @@ function listRows(view: View, ui: Ui, terminal: Terminal, { items, index, visibl
     const record = view.state.sessions.get(item.id);
     if (record === undefined) continue;
     const isSelected = ui.top + nth === index;
-    const isMarked = marked.includes(item.id);
-    const row = sessionRow(view, { record, lanes: item.lanes, isSelected, isMarked, ...span }, layout, terminal);
+    const isMarked = ui.marked.includes(item.id);
+    const row = sessionRow(view, { record, lanes: item.lanes, isSelected, isMarked }, layout, terminal);
     rows.push(tagged(row, { on: 'session', id: item.id }));
   }
   return rows;

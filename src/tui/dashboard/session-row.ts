@@ -20,7 +20,6 @@ import { listTitles, machineName, projectName, titleOf, withLocalTimes } from '.
 import { frameSize } from '../layout.ts';
 import { fitLine, type Glyphs, padded, plainWidths, type Row, rowOf, type ScreenCell } from './cells.ts';
 import { byDefinitions, type Lane, placeSessions } from './list.ts';
-import { type Span, timelineCells } from './timeline.ts';
 import type { Sorting } from './ui.ts';
 import { isBlocked, limitNow, reasoned, type Terminal, usageNow, type View } from './view.ts';
 
@@ -131,14 +130,8 @@ const widest = byDefinitions((state): Widest => {
   return { title, project };
 });
 
-export interface Titles {
-  readonly doing: 'DOING' | 'TIMELINE';
-  readonly sorting: Sorting;
-}
-
-export function columnTitles(layout: RowLayout, { columns, glyphs }: Terminal, { doing, sorting }: Titles): Row {
+export function columnTitles(layout: RowLayout, { columns, glyphs }: Terminal, sorting: Sorting): Row {
   const title = (text: string, by: Sorting): string => (by === sorting ? `${text}${glyphs.sorted}` : text);
-  const hasWords = layout.words > 0 && doing === 'DOING';
   const cells = [
     ' '.repeat(edge),
     column(layout, title('SESSION', 'name'), layout.title),
@@ -150,7 +143,7 @@ export function columnTitles(layout: RowLayout, { columns, glyphs }: Terminal, {
     column(layout, 'CHANGES', layout.changes, 'right'),
     column(layout, 'TASKS', layout.tasks, 'right'),
     column(layout, 'TOKENS', layout.tokens, 'right'),
-    hasWords ? `${padded(doing, layout.tool)}  LAST WORDS` : layout.tool > 0 ? doing : '',
+    layout.words > 0 ? `${padded('DOING', layout.tool)}  LAST WORDS` : layout.tool > 0 ? 'DOING' : '',
   ];
   return rowOf([{ text: cells.join('').trimEnd(), tone: 'dim' }], columns);
 }
@@ -161,8 +154,6 @@ function column({ gap }: RowLayout, text: string, width: number, align: 'left' |
 
 export interface RowDetails {
   readonly record: SessionRecord;
-  /** Shown instead of the activity; absent = no timeline was requested. */
-  readonly span?: Span | null;
   readonly lanes: readonly Lane[];
   readonly isSelected: boolean;
   readonly isMarked: boolean;
@@ -170,7 +161,7 @@ export interface RowDetails {
 
 export function sessionRow(
   view: View,
-  { record, lanes, isSelected, isMarked, span }: RowDetails,
+  { record, lanes, isSelected, isMarked }: RowDetails,
   layout: RowLayout,
   terminal: Terminal,
 ): Row {
@@ -208,7 +199,7 @@ export function sessionRow(
       ...changeCells(view, record, layout),
       { text: column(layout, tasksDone(view, record), layout.tasks, 'right'), tone: 'accent' },
       { text: column(layout, isTried ? formatCount(tokens) : '', layout.tokens, 'right'), tone: 'dim' },
-      ...(span === undefined ? doingCells(doingNow(view, record), layout) : worked(view, record, span, layout, glyphs)),
+      ...doingCells(doingNow(view, record), layout),
     ],
     columns,
     isSelected,
@@ -237,22 +228,6 @@ function tasksDone({ live }: View, { definition, state }: SessionRecord): string
   return tasks === undefined ? '' : `${tasks.done}/${tasks.total}`;
 }
 
-function worked(
-  { attempts }: View,
-  { definition }: SessionRecord,
-  span: Span | null,
-  layout: RowLayout,
-  glyphs: Glyphs,
-) {
-  const columns = doingColumns(layout);
-  const notes = attempts?.get(definition.id) ?? [];
-  return span === null || notes.length === 0 ? [] : timelineCells(notes, span, columns, glyphs);
-}
-
-function doingColumns({ gap, tool, words }: RowLayout): number {
-  return words === 0 ? tool : tool + gap + words;
-}
-
 function doingCells({ tool, idle, words }: Doing, layout: RowLayout): ScreenCell[] {
   const cell = (said: Said | undefined, width: number): ScreenCell => {
     const text = fitLine(said?.text ?? '', width);
@@ -260,7 +235,7 @@ function doingCells({ tool, idle, words }: Doing, layout: RowLayout): ScreenCell
   };
   if (layout.words === 0) return [cell(tool ?? words, layout.tool)];
   // The reason for waiting uses the room of both columns.
-  if (words === undefined) return [cell(tool, doingColumns(layout))];
+  if (words === undefined) return [cell(tool, layout.tool + layout.gap + layout.words)];
   const first = cell(tool ?? idle, layout.tool);
   return [
     { ...first, text: padded(first.text, layout.tool) },

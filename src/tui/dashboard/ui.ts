@@ -44,7 +44,6 @@ export interface Ui {
   readonly arrangement: Arrangement;
   readonly sorting: Sorting;
   readonly marked: readonly SessionId[];
-  readonly hasTimeline: boolean;
   readonly pane: DetailsPlace;
   readonly under: Exclude<DetailsPlace, 'full'>;
   /** The pane that the arrow keys move in, if details are shown. */
@@ -65,7 +64,6 @@ export const firstUi: Ui = {
   arrangement: 'tree',
   sorting: 'graph',
   marked: [],
-  hasTimeline: false,
   pane: 'auto',
   under: 'auto',
   focus: 'list',

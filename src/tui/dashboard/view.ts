@@ -7,8 +7,8 @@ import { type GroupState, isThrottled } from '../../core/state.ts';
 import { formatDuration, formatMoment, type Tone } from '../../view/format.ts';
 import type { LiveView } from '../../view/reporter.ts';
 import type { Line } from '../../view/transcript/markdown.ts';
+import type { AttemptNote, AttemptNotes } from './attempts.ts';
 import type { Glyphs } from './cells.ts';
-import { type AttemptNote, type AttemptNotes, type Pace, type Span, spanOf } from './timeline.ts';
 
 export type Runner = 'here' | 'elsewhere' | 'none';
 
@@ -29,7 +29,8 @@ export interface View {
   readonly attempts?: AttemptNotes;
   /** Changed lines of running sessions, as they were counted last. */
   readonly changes?: ReadonlyMap<SessionId, ChangedLines>;
-  readonly pace?: Pace;
+  /** US dollars; null = unknown. */
+  readonly perHourUsd?: number | null;
   /** Estimated milliseconds until the run is over, from earlier sessions; absent if there is no estimate. */
   readonly remainingMs?: number;
   readonly notices?: readonly Notice[];
@@ -54,11 +55,6 @@ export interface Terminal {
   readonly columns: number;
   readonly rows: number;
   readonly glyphs: Glyphs;
-}
-
-export function timeSpan({ state, attempts, nowMs, runner }: View): Span | null {
-  const isOver = state.status !== 'running' || runner === 'none';
-  return attempts === undefined ? null : spanOf(attempts, isOver ? Date.parse(state.updatedAt) : nowMs);
 }
 
 export function reasoned(reason: string | undefined, message = ''): string {

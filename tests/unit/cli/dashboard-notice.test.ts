@@ -40,7 +40,6 @@ function open(hand: FakeClock) {
     },
     glyphs: unicodeGlyphs,
     paint: 'plain',
-    asksBackground: false,
     onQuit: () => {},
     onLeave: () => {},
     onInterrupt: () => {},

@@ -4,8 +4,6 @@
  */
 import { expect, test } from 'bun:test';
 import {
-  backgroundOf,
-  backgroundOfNumbers,
   cellsOf,
   fitEnd,
   fitLine,
@@ -88,7 +86,7 @@ test('a row has the requested width, and paint adds only styles', () => {
     fc.property(someCells, fc.integer({ min: 1, max: 120 }), fc.boolean(), (cells, columns, isSelected) => {
       const row = rowOf(cells, columns, isSelected);
       expect(Bun.stringWidth(plainRow(row))).toBe(columns);
-      for (const paint of ['sixteen', 'plain', 'dark', 'light'] as const) {
+      for (const paint of ['colour', 'plain'] as const) {
         expect(Bun.stripANSI(paintRow(row, paint))).toBe(plainRow(row));
       }
     }),
@@ -102,44 +100,10 @@ test('no background is painted, and without colours no colour', () => {
   }));
   // biome-ignore lint/suspicious/noControlCharactersInRegex: finding escape codes is what this is for.
   const codes = (line: string) => [...line.matchAll(/\u001b\[(\d+)m/g)].map(([, code]) => Number(code));
-  const coloured = codes(paintRow(rowOf(all, 10), 'sixteen'));
+  const coloured = codes(paintRow(rowOf(all, 10), 'colour'));
   expect(coloured.filter((code) => code >= 40 && code !== 49)).toEqual([]);
   expect(coloured).toContain(31);
   expect(codes(paintRow(rowOf(all, 10), 'plain')).filter((code) => code >= 30)).toEqual([]);
-});
-
-test.each([
-  ['rgb:0000/0000/0000', 'dark'],
-  ['rgb:1e1e/1e1e/2e2e', 'dark'],
-  ['rgb:ffff/ffff/ffff', 'light'],
-  ['rgb:fd/f6/e3', 'light'],
-  ['rgba:ffff/ffff/ffff/8000', 'light'],
-  ['rgb:0/0/f', 'dark'],
-  ['red', null],
-  ['', null],
-] as const)('the terminal background %s is %s', (answer, background) => expect(backgroundOf(answer)).toBe(background));
-
-test.each([
-  ['15;0', 'dark'],
-  ['0;15', 'light'],
-  ['0;default;15', 'light'],
-  ['12;8', 'dark'],
-  ['0;7', 'light'],
-  ['default;default', null],
-  [undefined, null],
-] as const)('COLORFGBG=%s is %s', (value, background) => expect(backgroundOfNumbers(value)).toBe(background));
-
-test('on a known background the selected row keeps its colours on a contrasting background', () => {
-  const cells: ScreenCell[] = [{ text: 'ab', tone: 'bad' }, { text: 'c' }];
-  for (const [paint, ground] of [
-    ['dark', 238],
-    ['light', 252],
-  ] as const) {
-    const line = paintRow(rowOf(cells, 4, true), paint);
-    expect(line).toStartWith(`\u001b[48;5;${ground}m\u001b[38;5;`);
-    expect(line).toEndWith('c \u001b[49m');
-    expect(line.match(/48;5;/g)).toHaveLength(1);
-  }
 });
 
 test('wrapped lines fit and together contain the whole text', () => {

@@ -123,7 +123,6 @@ const anyUi: fc.Arbitrary<Partial<Ui>> = fc.record({
   arrangement: fc.constantFrom(...arrangements),
   sorting: fc.constantFrom(...sortings),
   marked: fc.constantFrom([], [sessionId(1), 'gone']),
-  hasTimeline: fc.boolean(),
   tab: fc.constantFrom(...tabs),
   scroll: fc.constantFrom(0, 3, Number.MAX_SAFE_INTEGER),
   mode: fc.constantFrom<Ui['mode']>(
@@ -180,7 +179,7 @@ test('every selection fills every terminal size exactly', () => {
 test('the selected row is reversed over its whole width', () => {
   for (const columns of [40, 80, 200]) {
     const [row] = rowsOf(frame({ columns, rows: 20, ui: { selected: sessionId(9) } })).filter(isSelected);
-    const painted = row === undefined ? '' : paintRow(row, 'sixteen');
+    const painted = row === undefined ? '' : paintRow(row, 'colour');
     expect(painted).toBe(`\u001b[7m${row === undefined ? '' : plainRow(row)}\u001b[27m`);
     expect(Bun.stringWidth(painted)).toBe(columns < 50 ? columns : columns - 2);
   }

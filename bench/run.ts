@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { becomeSubreaper, waitForEnded } from '../src/system/libc.ts';
-import type { ProcEntry } from '../src/system/processes/proc-stat.ts';
+import type { ProcEntry } from '../src/system/processes/proc-table.ts';
 import { collectDescendants, createProcTable } from '../src/system/processes/proc-table.ts';
 import { dist, memoryFolder, ownPrefix } from './support/places.ts';
 

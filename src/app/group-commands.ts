@@ -12,7 +12,7 @@ import { decide } from '../core/plan/schedule.ts';
 import type { SessionRecord, SessionState } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupStatus } from '../core/status.ts';
-import { recoverAttachments } from '../runner/attach/recover.ts';
+import { recoverAttachments } from '../runner/attach.ts';
 import {
   type Asked,
   type Command,

@@ -22,8 +22,8 @@ import type { AppContext } from './app-context.ts';
 import { liveRunner } from './live-runner.ts';
 
 export { type GroupListing, listGroups } from '../store/group-store.ts';
-export { type GroupMeta, type SessionMeta, sessionMeta } from '../store/meta.ts';
 export { type GroupPaths, sessionPaths } from '../store/paths.ts';
+export { type GroupMeta, type SessionMeta, sessionMeta } from '../store/snapshots.ts';
 
 export interface GroupReference {
   readonly root: string;

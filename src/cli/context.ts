@@ -3,7 +3,7 @@ import { type AppContext, findDataRoot } from '../app/app-context.ts';
 import { adviceText } from '../core/advice.ts';
 import { errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { programName } from '../core/program-name.ts';
-import { LogLost } from '../store/log-lost.ts';
+import { LogLost } from '../store/system-failure.ts';
 import { createRealWorld } from '../system/real-world.ts';
 import type { World } from '../system/world.ts';
 import { safeLine } from '../view/terminal-text.ts';

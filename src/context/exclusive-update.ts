@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { pauseBlocking } from '../system/clock.ts';
-import { lockFolder } from '../system/lock.ts';
+import { lockFolder } from '../system/libc.ts';
 import type { FileAccess } from '../system/world.ts';
 import type { ContextFiles } from './hook-call.ts';
 

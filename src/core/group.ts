@@ -1,6 +1,6 @@
 /**
  * A session group, its sessions and their settings, as a user defines them. The settings are tables in definitions.ts.
- * The state at run time is in state.ts; the files on disk are in store/meta.ts.
+ * The state at run time is in state.ts; the files on disk are in store/snapshots.ts.
  */
 import type { ConfigSettings, GroupSettings, SessionSettings } from './definitions.ts';
 

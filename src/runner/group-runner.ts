@@ -12,8 +12,8 @@ import type { Decision } from '../core/plan/decision.ts';
 import type { LiveSession } from '../core/progress.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import { LogLost } from '../store/log-lost.ts';
 import { sessionPaths } from '../store/paths.ts';
+import { LogLost } from '../store/system-failure.ts';
 import { isNoRoom } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 import type { Reporter } from '../view/reporter.ts';
@@ -27,9 +27,17 @@ import type { HostedAttempt } from '../worker/host.ts';
 import { LocalAttempt } from '../worker/local-attempt.ts';
 import { branchWarnings } from '../worker/prepare/workspace-preparer.ts';
 import { terminatePartialLine } from '../worker/session-files.ts';
-import { AttachmentWatch, attachmentEndEvents } from './attach/recover.ts';
-import { assertLog, decisionEvents, endWorkers, runningAttempt } from './decision-events.ts';
-import { eventsOf, neverStarted, notStarted, overdueEvents } from './fact-events.ts';
+import { AttachmentWatch, attachmentEndEvents } from './attach.ts';
+import {
+  assertLog,
+  decisionEvents,
+  endWorkers,
+  eventsOf,
+  neverStarted,
+  notStarted,
+  overdueEvents,
+  runningAttempt,
+} from './fact-events.ts';
 import { freezeWorkers } from './freeze.ts';
 import { deadlineEvents, parkingEvents } from './item-events.ts';
 import { LiveBoard } from './live-board.ts';

@@ -8,13 +8,14 @@ import { defined } from '../core/defined.ts';
 import {
   changed,
   changedNames,
+  configEvents,
   definitionsWith,
   editProblem,
   graphProblem,
+  groupDescription,
   ownProblem,
   type SessionChanges,
 } from '../core/edit.ts';
-import { configEvents, groupDescription } from '../core/edit-group.ts';
 import type { EventBody, EventType } from '../core/event.ts';
 import { describeFailure, errorText, fail, ok, type Result } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
@@ -36,11 +37,11 @@ import { nextGroupStatus } from '../core/status.ts';
 import { listNames } from '../core/text.ts';
 import { isWhole, promptProblem } from '../core/values.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import { isLogFailure } from '../store/log-lost.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { type GroupEdit, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
+import { isLogFailure } from '../store/system-failure.ts';
 import type { World } from '../system/world.ts';
-import { anyAttachedProblem, attachEvents, attachedProblem } from './attach/answers.ts';
+import { anyAttachedProblem, attachEvents, attachedProblem } from './attach.ts';
 import { freezeMs, thawEvents } from './freeze.ts';
 import { allowedEvents, answerEvents, closedText, withdrawals } from './item-events.ts';
 

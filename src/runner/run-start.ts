@@ -1,7 +1,7 @@
 /** Pure: whether a group may run, and with which sessions. Returns events or a refusal. */
 
 import { advise } from '../core/advice.ts';
-import { configEvents } from '../core/edit-group.ts';
+import { configEvents } from '../core/edit.ts';
 import type { EventBody, ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, SessionId } from '../core/group.ts';

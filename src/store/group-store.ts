@@ -2,7 +2,6 @@
  * store/: our files. This file: all groups of a data root: listed, loaded, created and deleted. A group is in the list
  * completely or not at all, whenever a process dies.
  */
-
 import { basename, join } from 'node:path';
 import { see } from '../core/advice.ts';
 import type { EventBody, GroupEvent } from '../core/event.ts';
@@ -10,15 +9,15 @@ import { assert, errorText, type Failure, fail, ok, type Result } from '../core/
 import { buildGraph } from '../core/graph.ts';
 import type { GroupDefinition, GroupId, SessionDefinition } from '../core/group.ts';
 import { isGroupId } from '../core/id.ts';
-import type { GroupState } from '../core/state.ts';
+import { graphOf } from '../core/plan/plan.ts';
+import { reduce } from '../core/reduce.ts';
+import { IllegalEvent } from '../core/session-state.ts';
+import { type GroupState, initialState } from '../core/state.ts';
 import { activeGroupStatuses } from '../core/status.ts';
 import type { World } from '../system/world.ts';
-import { createLog, readLog } from './event-log.ts';
-import { foldLog } from './fold.ts';
-import { hasHeaderOf, headerBytesMax } from './log-lines.ts';
-import { type GroupMeta, groupMeta, parseGroupMeta } from './meta.ts';
+import { createLog, hasHeaderOf, headerBytesMax, readLog, restoreOrDelete } from './event-log.ts';
 import { type GroupPaths, groupPaths, groupPathsIn, groupsFolder } from './paths.ts';
-import { createSnapshots } from './snapshots.ts';
+import { createSnapshots, type GroupMeta, groupMeta, parseGroupMeta } from './snapshots.ts';
 import { systemFailure } from './system-failure.ts';
 
 const unfinishedPrefix = '.new-';
@@ -214,4 +213,30 @@ function removeQuietly(world: World, path: string): void {
   try {
     world.files.remove(path);
   } catch {}
+}
+
+// Reduces the events of a log to the state of the group; a damaged log is a failure.
+
+/** Reduces the events of `path`. Fails with `corrupt-file` at the first impossible one. */
+export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]): Result<GroupState> {
+  let state: GroupState | null = null;
+  for (const [index, event] of events.entries()) {
+    try {
+      state = state === null ? initialState(event) : reduce(state, event);
+    } catch (error) {
+      // One faulty group must not affect the others. The header is line 1.
+      const what = error instanceof IllegalEvent ? 'is not a possible event' : 'is not valid';
+      return corrupt(path, `Line ${index + 2} of ${path} ${what}: ${errorText(error)}.`);
+    }
+  }
+  if (state === null) return corrupt(path, `The event log ${path} does not name its group.`);
+  if (state.group.id !== id) return corrupt(path, `The event log ${path} belongs to the group ${state.group.id}.`);
+  // Commands never log sessions with an invalid graph, but a manually edited log can contain them.
+  const graph = graphOf(state);
+  if (!graph.ok) return corrupt(path, `The sessions in ${path} have invalid dependencies: ${graph.failure.message}`);
+  return ok(state);
+}
+
+function corrupt(path: string, message: string): Result<never> {
+  return fail('corrupt-file', message, restoreOrDelete(path));
 }

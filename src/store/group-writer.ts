@@ -12,13 +12,11 @@ import { reduce } from '../core/reduce.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Lock, LockHolder, World } from '../system/world.ts';
-import { delayedAction, delayFor } from './delayed.ts';
 import { type EventLog, readForWriting } from './event-log.ts';
-import { foldLog } from './fold.ts';
-import { isFolder, isGroupGone, noSuchGroup } from './group-store.ts';
-import type { LogLost } from './log-lost.ts';
+import { foldLog, isFolder, isGroupGone, noSuchGroup } from './group-store.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
-import { createSnapshots, type Snapshots } from './snapshots.ts';
+import { createSnapshots, delayedAction, delayFor, type Snapshots } from './snapshots.ts';
+import type { LogLost } from './system-failure.ts';
 import { systemFailure } from './system-failure.ts';
 
 /** Longest delay of progress.json in large groups, milliseconds. */

@@ -4,8 +4,7 @@
  */
 
 import { join } from 'node:path';
-import type { SessionChanges } from '../core/edit.ts';
-import type { GroupChanges } from '../core/edit-group.ts';
+import type { GroupChanges, SessionChanges } from '../core/edit.ts';
 import type { Conversed, GroupEvent, ProcessIdentity, WaveDecision } from '../core/event.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import type { GivenAnswer } from '../core/item.ts';

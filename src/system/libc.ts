@@ -1,6 +1,20 @@
 /** C library calls that neither node nor Bun offers: flock(2), mkfifo(3), and on Linux the adoption of orphans. */
 import { dlopen, read } from 'bun:ffi';
-import { systemError } from './system-error.ts';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { createClock } from './clock.ts';
+import { openPrivate, writeFully } from './private-file.ts';
+import { errorCode, systemError, unlessMissing } from './system-error.ts';
+import type { Clock, Fifos, FifoWriter, Lock, LockHolder, Locks } from './world.ts';
 
 /** glibc first, then musl (Alpine) under the names its loader knows. */
 const linuxNames = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1', 'libc.so'];
@@ -92,4 +106,231 @@ export function becomeSubreaper(): boolean {
 /** Reaps, without blocking, one child that has ended. Not for children of Bun, which reaps them itself. */
 export function waitForEnded(pid: number): void {
   libc().linux?.waitpid(pid, null, doNotWait);
+}
+
+// * Locks between processes by flock(2): the system frees them when their holder ends in any way. A lock file is
+// never removed, because the removed and the new file could both be locked.
+
+/** Looking up the holder takes the lock (shared) for an instant, so a refusal without a live holder is retried. */
+const attempts = 100;
+const pauseMs = 5;
+
+/** Returned when the lock is held but its holder's record cannot be read. */
+const unknownHolder: LockHolder = { identity: { pid: 0, startTime: '', host: '', bootId: '' }, runId: '' };
+
+/** `isAlive` avoids repeated tries when the recorded holder is alive. */
+export function createLocks(isAlive: (holder: LockHolder) => boolean): Locks {
+  return {
+    tryLock(path, holder) {
+      for (let attempt = 1; ; attempt++) {
+        const lock = tryOnce(path, holder);
+        if (lock !== null) return lock;
+        const other = readHolder(path);
+        if (attempt === attempts || (other !== null && isAlive(other))) return null;
+        Bun.sleepSync(pauseMs);
+      }
+    },
+    holder(path) {
+      for (let attempt = 1; ; attempt++) {
+        if (isFree(path)) return null;
+        // The holder writes its record right after it got the lock; this waits for that instant.
+        const holder = readHolder(path);
+        if (holder !== null || attempt === attempts) return holder ?? unknownHolder;
+        Bun.sleepSync(pauseMs);
+      }
+    },
+  };
+}
+
+function tryOnce(path: string, holder: LockHolder): Lock | null {
+  const fd = openPrivate(path, constants.O_RDWR);
+  try {
+    if (tryFlock(fd, lockExclusive, path) && isStillThere(fd, path)) {
+      ftruncateSync(fd, 0);
+      writeFully(fd, Buffer.from(`${JSON.stringify(holder)}\n`));
+      return heldLock(fd);
+    }
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+  closeSync(fd);
+  return null;
+}
+
+/** False when the folder was removed while we opened the file: that lock would protect nothing. */
+function isStillThere(fd: number, path: string): boolean {
+  const mine = fstatSync(fd);
+  const current = statSync(path, { throwIfNoEntry: false });
+  return current !== undefined && current.ino === mine.ino && current.dev === mine.dev;
+}
+
+function heldLock(fd: number): Lock {
+  let held = true;
+  return {
+    release() {
+      if (!held) return;
+      held = false;
+      try {
+        // The record is removed first: it never names a process that has released the lock.
+        ftruncateSync(fd, 0);
+      } catch {
+        // A full disk keeps the record; the lock is still free.
+      } finally {
+        closeSync(fd);
+      }
+    },
+  };
+}
+
+function isFree(path: string): boolean {
+  const fd = unlessMissing(() => openSync(path, 'r'), null);
+  if (fd === null) return true;
+  try {
+    return tryFlock(fd, lockShared, path);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The record in the lock file; null while it is empty or incomplete. */
+function readHolder(path: string): LockHolder | null {
+  const text = unlessMissing(() => readFileSync(path, 'utf8'), '');
+  try {
+    const note = JSON.parse(text) as Partial<LockHolder> | null;
+    const isWhole = typeof note?.runId === 'string' && typeof note.identity?.pid === 'number';
+    return isWhole ? (note as LockHolder) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Some network file systems lock only files that are open for writing, which a folder cannot be. */
+const withoutFolderLocks: ReadonlySet<string> = new Set(['EBADF', 'ENOLCK', 'EOPNOTSUPP', 'ENOTSUP']);
+
+/**
+ * Locks a folder among the callers of this function, until the returned function is called or this process ends. Null
+ * while another one has it. On file systems without folder locks every caller gets it. Throws the system's error.
+ */
+export function lockFolder(path: string): (() => void) | null {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  const release = () => closeSync(fd);
+  try {
+    if (tryFlock(fd, lockExclusive, path)) return release;
+  } catch (error) {
+    if (withoutFolderLocks.has(errorCode(error))) return release;
+    release();
+    throw error;
+  }
+  release();
+  return null;
+}
+
+// Named pipes, through which any runner sends a worker its prompt and its control requests.
+
+const mode = 0o600;
+
+/** A pipe holds 64 KiB, so a long line takes several rounds; a busy reader is retried less and less often. */
+const firstRetryMs = 2;
+const lastRetryMs = 100;
+
+/** `clock` schedules the next try after a full pipe. */
+export function createFifos(clock: Pick<Clock, 'after'> = createClock()): Fifos {
+  return { create, openWriter: (path) => openWriter(path, clock) };
+}
+
+function create(path: string): void {
+  try {
+    makeFifo(path, mode);
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+    rmSync(path, { force: true });
+    makeFifo(path, mode);
+  }
+}
+
+function openWriter(path: string, clock: Pick<Clock, 'after'>): FifoWriter | null {
+  const fd = openWithoutWaiting(path);
+  if (fd === null) return null;
+  // A regular file in its place would swallow every request unread.
+  if (fstatSync(fd).isFIFO()) return new QueuedWriter(fd, clock);
+  closeSync(fd);
+  return null;
+}
+
+function openWithoutWaiting(path: string): number | null {
+  try {
+    return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  } catch (error) {
+    // ENXIO: no process reads. ELOOP: the path is a symlink, which may lead to another file.
+    if (['ENXIO', 'ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(error))) return null;
+    throw error;
+  }
+}
+
+class QueuedWriter implements FifoWriter {
+  readonly #fd: number;
+  readonly #clock: Pick<Clock, 'after'>;
+  #queue: Uint8Array[] = [];
+  #retryMs = firstRetryMs;
+  #cancelRetry: (() => void) | null = null;
+  #closed = false;
+
+  constructor(fd: number, clock: Pick<Clock, 'after'>) {
+    this.#fd = fd;
+    this.#clock = clock;
+  }
+
+  writeLine(line: string): void {
+    if (this.#closed) return;
+    this.#queue.push(Buffer.from(`${line}\n`));
+    if (this.#cancelRetry === null) this.#flush();
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#drop();
+    closeSync(this.#fd);
+  }
+
+  #flush(): void {
+    this.#cancelRetry = null;
+    for (let bytes = this.#queue[0]; bytes !== undefined; bytes = this.#queue[0]) {
+      const written = this.#write(bytes);
+      if (written === null) return;
+      if (written === 0) {
+        this.#retryLater();
+        return;
+      }
+      this.#retryMs = firstRetryMs;
+      if (written === bytes.length) this.#queue.shift();
+      else this.#queue[0] = bytes.subarray(written);
+    }
+  }
+
+  /** Bytes that the pipe took; null when the reader is gone and the queue was dropped. */
+  #write(bytes: Uint8Array): number | null {
+    try {
+      return writeSync(this.#fd, bytes);
+    } catch (error) {
+      const code = errorCode(error);
+      if (code === 'EAGAIN' || code === 'EINTR') return 0;
+      if (code !== 'EPIPE') throw error;
+      // The end of the reader is detected and reported where its process is followed.
+      this.#drop();
+      return null;
+    }
+  }
+
+  #retryLater(): void {
+    this.#cancelRetry = this.#clock.after(this.#retryMs, () => this.#flush());
+    this.#retryMs = Math.min(this.#retryMs * 2, lastRetryMs);
+  }
+
+  #drop(): void {
+    this.#cancelRetry?.();
+    this.#cancelRetry = null;
+    this.#queue = [];
+  }
 }

@@ -2,11 +2,9 @@
 import { availableParallelism } from 'node:os';
 import { assert } from '../core/failure.ts';
 import { createClock } from './clock.ts';
-import { createFifos } from './fifo.ts';
 import { createFiles, watchPath } from './files.ts';
-import { createLocks } from './lock.ts';
-import { isPortFree } from './machine.ts';
-import { freeMemoryBytes } from './memory.ts';
+import { createFifos, createLocks } from './libc.ts';
+import { freeMemoryBytes, isPortFree } from './machine.ts';
 import { createProcTable } from './processes/proc-table.ts';
 import { createProcesses } from './processes/processes.ts';
 import type { World } from './world.ts';

@@ -9,9 +9,8 @@ import {
   type SessionId,
 } from '../core/group.ts';
 import type { DayBudget } from '../core/plan/decision.ts';
-import type { Spread } from '../core/plan/forecast.ts';
 import { buildsInPlace, isolationOf } from '../core/plan/isolation.ts';
-import type { Preview } from '../core/plan/preview.ts';
+import type { Preview, Spread } from '../core/plan/preview.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { listNames } from '../core/text.ts';

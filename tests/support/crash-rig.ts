@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
-import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
+import { groupMeta, renderMeta, sessionMeta } from '../../src/store/snapshots.ts';
 import type { Alteration } from './altered-world.ts';
 import { launcher, pinnedClaude, type StartedCommand } from './cli.ts';
 import type { FakeClaudeHarness, Invocation } from './fake-claude-rig.ts';

@@ -14,7 +14,7 @@ import { noUsage } from '../../core/group.ts';
 import { sessionReference } from '../../core/plan/advice.ts';
 import type { Attachment, SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
-import { withAnswerHeld } from '../../runner/attach/recover.ts';
+import { withAnswerHeld } from '../../runner/attach.ts';
 import { Checkouts } from '../../runner/checkouts.ts';
 import type { Rehearsal } from '../../runner/run-group.ts';
 import { loadGroup } from '../../store/group-store.ts';
@@ -25,7 +25,7 @@ import {
   type ForegroundProcess,
   keepTerminal,
   runInForeground,
-} from '../../system/foreground.ts';
+} from '../../system/terminal.ts';
 import { titleOf } from '../../view/wording.ts';
 import { createPreparer } from '../../worker/attempt/attempt-setup.ts';
 import { CommandSlots } from '../../worker/attempt/command-slots.ts';

@@ -1,7 +1,6 @@
 /** `group edit`: changes settings and description of a group, and its sessions from a workflow. */
 import { defined } from '../../core/defined.ts';
-import { changed, changesOf, type SessionChanges } from '../../core/edit.ts';
-import { type GroupChanges, groupDescription } from '../../core/edit-group.ts';
+import { changed, changesOf, type GroupChanges, groupDescription, type SessionChanges } from '../../core/edit.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { GroupDefinition, GroupDescription, SessionDefinition, SessionId } from '../../core/group.ts';
 import { ownDefinition } from '../../core/session-state.ts';

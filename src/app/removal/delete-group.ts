@@ -2,7 +2,7 @@
 import { advise } from '../../core/advice.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
-import { anyAttachedProblem } from '../../runner/attach/answers.ts';
+import { anyAttachedProblem } from '../../runner/attach.ts';
 import { stopGroup } from '../../runner/stop-group.ts';
 import { deleteGroupFolder } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';

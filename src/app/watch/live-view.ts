@@ -13,7 +13,7 @@ import {
 } from '../../core/group.ts';
 import type { Verdicts, WaitReason } from '../../core/plan/decision.ts';
 import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
-import type { Sample } from '../../core/plan/forecast.ts';
+import type { Sample } from '../../core/plan/preview.ts';
 import { kindOf } from '../../core/plan/preview.ts';
 import { aboutToStart, verdictsAtRest, verdictsOf } from '../../core/plan/verdicts.ts';
 import {
@@ -26,11 +26,10 @@ import {
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { readLog } from '../../store/event-log.ts';
-import { foldLog } from '../../store/fold.ts';
-import { listGroups, loadGroup } from '../../store/group-store.ts';
+import { foldLog, listGroups, loadGroup } from '../../store/group-store.ts';
 import { parseOwn } from '../../store/json.ts';
-import { type GroupMeta, groupMeta, type SessionSummary } from '../../store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../store/paths.ts';
+import { type GroupMeta, groupMeta, type SessionSummary } from '../../store/snapshots.ts';
 import type { World } from '../../system/world.ts';
 import type { LiveView } from '../../view/reporter.ts';
 import { conditionOf } from '../../view/wording.ts';

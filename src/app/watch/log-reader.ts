@@ -2,7 +2,7 @@
 import type { GroupEvent } from '../../core/event.ts';
 import { reduce } from '../../core/reduce.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
-import { type LogPosition, logStart, scanLog } from '../../store/log-lines.ts';
+import { type LogPosition, logStart, scanLog } from '../../store/event-log.ts';
 import type { World } from '../../system/world.ts';
 
 export class LogReader {

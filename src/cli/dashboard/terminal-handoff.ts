@@ -8,7 +8,7 @@ import { type GroupReference, type LoadedSession, loadWithRunner, sessionOf, ses
 import { editProblem } from '../../core/edit.ts';
 import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
-import { type ForegroundOptions, type ForegroundProcess, runInForeground } from '../../system/foreground.ts';
+import { type ForegroundOptions, type ForegroundProcess, runInForeground } from '../../system/terminal.ts';
 import type { KeyCommand, OpenTarget } from '../../tui/dashboard/actions.ts';
 import type { Notice } from '../../tui/dashboard/view.ts';
 import { wholeLine } from '../../view/transcript/markdown.ts';

@@ -2,13 +2,11 @@
  * A preview of a group's run before it costs anything: waves, the critical path, whether the caps suffice and the
  * likely cost. Pure; nothing starts or is written.
  */
-
 import { defined } from '../defined.ts';
 import { roundUsd, type SessionDefinition, type SessionId } from '../group.ts';
 import { ownBudgetLeft, type SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { formatMoney } from '../text.ts';
-import type { Forecast, History, Kind, Spread } from './forecast.ts';
 import { planOf } from './plan.ts';
 import { cacheKind, sendsRequests, similarMin } from './warm-cache.ts';
 
@@ -218,4 +216,139 @@ function ownLeft({ sessions }: GroupState, id: SessionId, liveUsd = 0): number {
 
 function sum(spreads: readonly Spread[]): Spread {
   return spreads.reduce((total, { p50, p90 }) => ({ p50: total.p50 + p50, p90: total.p90 + p90 }), { p50: 0, p90: 0 });
+}
+
+// * The likely cost of sessions, from earlier ones of the same kind. Without history there is no estimate: users
+// would rely on an invented figure.
+
+export interface Sample {
+  /** Name of the prompt template; absent for a free prompt. */
+  readonly template?: string;
+  /** The requested model, or the one that claude chose. */
+  readonly model?: string;
+  readonly costUsd: number;
+  /** Milliseconds over all attempts. */
+  readonly durationMs: number;
+}
+
+/** Half of the earlier sessions were below `p50`, nine of ten below `p90`. */
+export interface Spread {
+  readonly p50: number;
+  readonly p90: number;
+}
+
+export interface Forecast {
+  /** Number of earlier sessions. */
+  readonly samples: number;
+  readonly costUsd: Spread;
+  readonly durationMs: Spread;
+}
+
+export type Kind = Pick<Sample, 'template' | 'model'>;
+
+export interface History {
+  forecast(kind: Kind): Forecast | null;
+}
+
+export function costHistory(samples: readonly Sample[]): History {
+  const byKind = new Map<string, Sample[]>();
+  for (const sample of samples) {
+    const key = keyOf(sample);
+    const known = byKind.get(key);
+    if (known === undefined) byKind.set(key, [sample]);
+    else known.push(sample);
+  }
+  return {
+    forecast(kind) {
+      const found = byKind.get(keyOf(kind));
+      if (found === undefined) return null;
+      return {
+        samples: found.length,
+        costUsd: spreadOf(found.map(({ costUsd }) => costUsd)),
+        durationMs: spreadOf(found.map(({ durationMs }) => durationMs)),
+      };
+    },
+  };
+}
+
+function keyOf({ template, model }: Kind): string {
+  return JSON.stringify([template ?? null, model ?? null]);
+}
+
+function spreadOf(values: readonly number[]): Spread {
+  const sorted = values.toSorted((a, b) => a - b);
+  return { p50: nearestRank(sorted, 0.5), p90: nearestRank(sorted, 0.9) };
+}
+
+/** The nearest-rank percentile: always a value that really occurred. */
+function nearestRank(sorted: readonly number[], share: number): number {
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] as number;
+}
+
+// * The remaining time of a run, from the times of earlier sessions of the same kind. Without history there is no
+// estimate.
+
+/** Share of its usual time that an overdue session is assumed to need. */
+const overdueShare = 0.1;
+
+/**
+ * Milliseconds until all sessions of this run are over, each with its usual time and the present slots and
+ * dependencies; null when a session has no history, or nothing is left to run.
+ */
+export function remainingMs(state: GroupState, history: History, nowMs: number): number | null {
+  const open = openSessions(state);
+  if (open.size === 0) return null;
+  const lengths = new Map<SessionId, number>();
+  for (const id of open) {
+    const length = lengthOf(state, state.sessions.get(id) as SessionRecord, history, nowMs);
+    if (length === null) return null;
+    lengths.set(id, length);
+  }
+  return lengthWithSlots(state, lengths);
+}
+
+function openSessions(state: GroupState): ReadonlySet<SessionId> {
+  const open = new Set<SessionId>();
+  const respects = state.group.config.respectDependencies;
+  for (const id of planOf(state).graph.order) {
+    const record = state.sessions.get(id);
+    if (record === undefined || !(record.state.status === 'running' || record.queued)) continue;
+    const isReady = record.definition.dependsOn.every(
+      (other) => open.has(other) || state.sessions.get(other)?.state.status === 'completed',
+    );
+    if (isReady || !respects) open.add(id);
+  }
+  return open;
+}
+
+function lengthOf(state: GroupState, { definition, state: session }: SessionRecord, history: History, nowMs: number) {
+  const usual = history.forecast(kindOf(definition, state))?.durationMs.p50;
+  if (usual === undefined) return null;
+  if (session.status !== 'running') return usual;
+  const taken = Math.max(0, nowMs - Date.parse(session.attempt.startedAt));
+  return Math.max(usual - taken, usual * overdueShare);
+}
+
+function lengthWithSlots(state: GroupState, lengths: ReadonlyMap<SessionId, number>): number {
+  const { maxConcurrentSessions, respectDependencies } = state.group.config;
+  const ends = new Map<SessionId, number>();
+  const waiting = new Set(lengths.keys());
+  let now = 0;
+  const start = (id: SessionId): void => {
+    waiting.delete(id);
+    ends.set(id, now + (lengths.get(id) ?? 0));
+  };
+  const isOver = (id: SessionId): boolean => !waiting.has(id) && !ends.has(id);
+  for (const id of state.running) if (waiting.has(id)) start(id);
+  while (waiting.size > 0 || ends.size > 0) {
+    for (const id of waiting) {
+      if (ends.size >= maxConcurrentSessions) break;
+      const { dependsOn } = (state.sessions.get(id) as SessionRecord).definition;
+      if (!respectDependencies || dependsOn.every(isOver)) start(id);
+    }
+    if (ends.size === 0) return now;
+    now = Math.min(...ends.values());
+    for (const [id, end] of ends) if (end <= now) ends.delete(id);
+  }
+  return now;
 }

@@ -7,9 +7,9 @@ import { readlinkSync } from 'node:fs';
 import { becomeSubreaper, waitForEnded } from '../libc.ts';
 import type { Containment, LimitKind, Limits } from '../world.ts';
 import type { Cgroups, Group } from './cgroup.ts';
-import { helperMark, isStartedHere } from './own-children.ts';
-import type { ProcEntry, ProcTable } from './proc-stat.ts';
+import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './proc-table.ts';
+import { helperMark, isStartedHere } from './program.ts';
 
 type ProcKey = Pick<ProcEntry, 'pid' | 'startTime'>;
 

@@ -7,6 +7,7 @@ import type { ProcessIdentity } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostName } from '../machine.ts';
 import { openPrivate } from '../private-file.ts';
+import { writeFailure } from '../system-error.ts';
 import type {
   Containment,
   ExitStatus,
@@ -16,13 +17,11 @@ import type {
   SignalName,
   SpawnOptions,
 } from '../world.ts';
-import { writeFailure } from '../write-failure.ts';
 import { type Cgroups, joinCommand, openCgroups } from './cgroup.ts';
 import { Containers } from './containers.ts';
-import { isOwnChild, noteChild } from './own-children.ts';
-import type { ProcEntry, ProcTable } from './proc-stat.ts';
+import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './proc-table.ts';
-import { describeSpawnError, locateProgram, runProgram } from './program.ts';
+import { describeSpawnError, isOwnChild, locateProgram, noteChild, runProgram } from './program.ts';
 
 const limitsFailure = fail(
   'spawn-failed',

@@ -5,8 +5,8 @@
 import { dirname } from 'node:path';
 import type { ProcessIdentity } from '../../../src/core/event.ts';
 import type { GroupState } from '../../../src/core/state.ts';
-import { groupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { groupPathsIn, sessionPaths } from '../../../src/store/paths.ts';
+import { groupMeta, renderMeta, sessionMeta } from '../../../src/store/snapshots.ts';
 import { AcceptanceChecks } from './acceptance-checks.ts';
 import { AskingChecks } from './asking-checks.ts';
 import type { ClaudeBook } from './books.ts';

@@ -4,7 +4,7 @@ import { changeGroup, submit } from '../../../src/app/group-commands.ts';
 import type { GroupReference } from '../../../src/app/resolve.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import { openItems } from '../../../src/core/item.ts';
-import { anyAttachedProblem } from '../../../src/runner/attach/answers.ts';
+import { anyAttachedProblem } from '../../../src/runner/attach.ts';
 import type { Command, CommandOf } from '../../../src/runner/request-answers.ts';
 import { stopGroup } from '../../../src/runner/stop-group.ts';
 import { deleteGroupFolder } from '../../../src/store/group-store.ts';

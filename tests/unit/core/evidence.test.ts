@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { changeKind, type Evidence, guardedText } from '../../../src/core/evidence.ts';
 import { noUsage } from '../../../src/core/group.ts';
-import { sessionMeta } from '../../../src/store/meta.ts';
+import { sessionMeta } from '../../../src/store/snapshots.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
 
 const kinds: readonly (readonly [before: string, after: string, kind: string])[] = [

@@ -4,8 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../../src/core/group.ts';
-import { costHistory, type Sample } from '../../../src/core/plan/forecast.ts';
-import { previewOf } from '../../../src/core/plan/preview.ts';
+import { costHistory, previewOf, type Sample } from '../../../src/core/plan/preview.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';
 import type { GroupState } from '../../../src/core/state.ts';
 import { fc } from '../../support/property.ts';

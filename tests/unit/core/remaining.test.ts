@@ -1,8 +1,7 @@
 /** Promises: the remaining time of a run is estimated from usual times, slots and the graph, or left out. */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
-import { costHistory, type Sample } from '../../../src/core/plan/forecast.ts';
-import { remainingMs } from '../../../src/core/plan/remaining.ts';
+import { costHistory, remainingMs, type Sample } from '../../../src/core/plan/preview.ts';
 import { fold, sessionId, startMs } from '../../support/tui/dashboard/scene.ts';
 import {
   creation,

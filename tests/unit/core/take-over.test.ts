@@ -8,7 +8,7 @@ import { attachmentGrant } from '../../../src/core/plan/attachment.ts';
 import { loggedContext } from '../../../src/core/plan/decision.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
 import { IllegalEvent } from '../../../src/core/session-state.ts';
-import { attachEvents } from '../../../src/runner/attach/answers.ts';
+import { attachEvents } from '../../../src/runner/attach.ts';
 import { CoreLog, runnerIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { whyNot } from '../../support/verdicts.ts';
 

@@ -10,7 +10,7 @@ import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
 import { openWaveItem } from '../../../src/core/plan/waves.ts';
 import { settingProblem } from '../../../src/core/setting-values.ts';
 import { assignWaves, parseContinueIf } from '../../../src/core/waves.ts';
-import { decisionEvents } from '../../../src/runner/decision-events.ts';
+import { decisionEvents } from '../../../src/runner/fact-events.ts';
 import { groupPaths } from '../../../src/store/paths.ts';
 import type { World } from '../../../src/system/world.ts';
 import { CoreLog, groupId, runnerIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';

@@ -2,7 +2,7 @@
  * Promises: memory for new workers is counted within the limits of the surrounding control groups, version 1 and 2.
  */
 import { expect, test } from 'bun:test';
-import { freeMemoryBytes, freeWithinLimits } from '../../../src/system/memory.ts';
+import { freeMemoryBytes, freeWithinLimits } from '../../../src/system/machine.ts';
 
 const within = (files: Readonly<Record<string, string>>) => freeWithinLimits((path) => files[path] ?? null);
 const mb = 1024 ** 2;

@@ -7,8 +7,7 @@ import { copyFileSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { join } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
 import { ok } from '../../../src/core/failure.ts';
-import { createLog, readForWriting, readLog } from '../../../src/store/event-log.ts';
-import { eventLines, headerLine } from '../../../src/store/log-lines.ts';
+import { createLog, eventLines, headerLine, readForWriting, readLog } from '../../../src/store/event-log.ts';
 import type { World } from '../../../src/system/world.ts';
 import { CoreLog, groupId } from '../../support/core-events.ts';
 import { isLongRun } from '../../support/long.ts';

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defaultGroupConfig, noTokens } from '../../../src/core/group.ts';
-import { groupMeta, parseGroupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
+import { groupMeta, parseGroupMeta, renderMeta, sessionMeta } from '../../../src/store/snapshots.ts';
 import { CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { storyBodies } from '../../support/stored-group.ts';
 import { expectOk } from '../../support/system/rig.ts';

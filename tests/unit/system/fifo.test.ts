@@ -5,7 +5,7 @@
 import { beforeEach, expect, test } from 'bun:test';
 import { closeSync, constants, openSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createFifos } from '../../../src/system/fifo.ts';
+import { createFifos } from '../../../src/system/libc.ts';
 import type { FifoWriter } from '../../../src/system/world.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 

@@ -31,8 +31,7 @@ const modeOf = (path: string): number => statSync(path).mode & 0o777;
 test.each(['000', '077'])('files are 0600 and folders 0700 under umask %s', async (umask) => {
   const code = `
     const { createFiles } = await import(process.argv[1] + '/files.ts');
-    const { createFifos } = await import(process.argv[1] + '/fifo.ts');
-    const { createLocks } = await import(process.argv[1] + '/lock.ts');
+    const { createFifos, createLocks } = await import(process.argv[1] + '/libc.ts');
     const root = process.argv[2] + '/made';
     const files = createFiles();
     files.makeFolder(root + '/a/b');

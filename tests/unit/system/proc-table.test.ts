@@ -5,8 +5,13 @@
 import { expect, test } from 'bun:test';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseStat } from '../../../src/system/processes/proc-stat.ts';
-import { createLinuxTable, createPsTable, parseMarked, parsePs } from '../../../src/system/processes/proc-table.ts';
+import {
+  createLinuxTable,
+  createPsTable,
+  parseMarked,
+  parsePs,
+  parseStat,
+} from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import { Shell } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';

@@ -3,7 +3,7 @@
  * started.
  */
 import { expect, test } from 'bun:test';
-import type { ProcEntry } from '../../../src/system/processes/proc-stat.ts';
+import type { ProcEntry } from '../../../src/system/processes/proc-table.ts';
 import { collectDescendants } from '../../../src/system/processes/proc-table.ts';
 
 const entry = (pid: number, parent: number, session: number, zombie = false): ProcEntry => ({

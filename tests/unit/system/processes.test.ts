@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, constants, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createFifos } from '../../../src/system/fifo.ts';
+import { createFifos } from '../../../src/system/libc.ts';
 import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import type { SpawnOptions } from '../../../src/system/world.ts';

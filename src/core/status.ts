@@ -80,6 +80,8 @@ const groupTable: GroupTable = {
     session_message: 'created',
     session_inherited: 'created',
     rehearsal_chosen: 'created',
+    // Of sessions that were completed in another group.
+    group_merged: 'created',
     group_started: 'running',
   },
   running,

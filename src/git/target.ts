@@ -55,62 +55,29 @@ async function checkoutsOf(git: Git, repository: string, branch: string): Promis
   return ok(found);
 }
 
-/**
- * Fails with `usage` when a checkout of the branch has changes or an unfinished operation, or when another worktree has
- * an unfinished operation on the branch.
- */
+/** Fails with `usage` when a checkout of the branch has changes, or when the branch is being rebased. */
 export async function checkTarget(git: Git, { repository, branch, checkouts }: MergeTarget): Promise<Result<void>> {
   const { files } = git.world;
   const linked = join(repository, 'worktrees');
   for (const folder of [repository, ...files.list(linked).map((name) => join(linked, name))]) {
     const heads = ['rebase-merge', 'rebase-apply'].map((name) => files.readText(join(folder, name, 'head-name')));
-    const names = [...heads, files.readText(join(folder, 'BISECT_START'))].map((text) => text?.trim());
-    if (names.includes(`refs/heads/${branch}`) || names.at(-1) === branch) {
-      const where = `The branch ${quoted(branch)} of ${repositoryDir(repository)}`;
-      const message = `${where} is in the middle of a rebase or a bisection.`;
-      return fail('usage', message, 'Finish or abort it, then merge again.');
-    }
+    if (!heads.some((head) => head?.trim() === `refs/heads/${branch}`)) continue;
+    const message = `The branch ${quoted(branch)} of ${repositoryDir(repository)} is in the middle of a rebase.`;
+    return fail('usage', message, 'Finish or abort it, then merge again.');
   }
   for (const checkout of checkouts) {
-    const clean = await checkCheckout(git, checkout, branch);
-    if (!clean.ok) return clean;
+    // Changes inside a submodule do not matter here.
+    const args = ['status', '--porcelain', '-z', '--untracked-files=no', '--no-renames', '--ignore-submodules=dirty'];
+    const status = await runOwn(git, checkout, args);
+    if (!status.ok) return status;
+    // Resume files belong to the checkout: hooks write to them while sessions run, and no session branch has them.
+    const isOwn = (line: string): boolean => /^(?: M|M |MM) /.test(line) && isCheckoutState(line.slice(3));
+    const changed = status.value.split('\0').flatMap((line) => (line === '' || isOwn(line) ? [] : [line.slice(3)]));
+    if (changed.length === 0) continue;
+    const message = `${checkout}, where ${quoted(branch)} is checked out, has uncommitted changes: `;
+    return fail('usage', `${message}${quotedNames(changed)}.`, 'Commit or stash them, then merge again.');
   }
   return ok(undefined);
-}
-
-/** Files in a worktree's git directory that mark an unfinished operation. */
-const unfinished: readonly (readonly [string, string])[] = [
-  ['MERGE_HEAD', 'a merge'],
-  ['rebase-merge', 'a rebase'],
-  ['rebase-apply', 'a rebase'],
-  ['CHERRY_PICK_HEAD', 'a cherry-pick'],
-  ['REVERT_HEAD', 'a revert'],
-];
-
-async function checkCheckout(git: Git, checkout: string, branch: string): Promise<Result<void>> {
-  const gitDir = await runOwn(git, checkout, ['rev-parse', '--absolute-git-dir']);
-  if (!gitDir.ok) return gitDir;
-  const folder = gitDir.value.replace(/\n$/, '');
-  const is = (name: string): boolean => git.world.files.entryKind(join(folder, name)) !== null;
-  const what = unfinished.find(([name]) => is(name))?.[1];
-  const where = `${checkout}, where ${quoted(branch)} is checked out,`;
-  if (what !== undefined) {
-    return fail('usage', `${where} is in the middle of ${what}.`, 'Finish or abort it, then merge again.');
-  }
-  if (is('index.lock')) {
-    const next = `Wait for it. If no git command is running there, remove ${join(folder, 'index.lock')}.`;
-    return fail('usage', `${where} is locked by another git command.`, next);
-  }
-  // Changes inside a submodule do not matter here.
-  const args = ['status', '--porcelain', '-z', '--untracked-files=no', '--no-renames', '--ignore-submodules=dirty'];
-  const status = await runOwn(git, checkout, args);
-  if (!status.ok) return status;
-  // Resume files belong to the checkout: hooks write to them while sessions run, and no session branch has them.
-  const isOwn = (line: string): boolean => /^(?: M|M |MM) /.test(line) && isCheckoutState(line.slice(3));
-  const changed = status.value.split('\0').flatMap((line) => (line === '' || isOwn(line) ? [] : [line.slice(3)]));
-  if (changed.length === 0) return ok(undefined);
-  const next = 'Commit or stash them, then merge again.';
-  return fail('usage', `${where} has uncommitted changes: ${quotedNames(changed)}.`, next);
 }
 
 export interface ChangedPath {
@@ -164,27 +131,6 @@ export async function checkRoom(git: Git, target: MergeTarget, to: string): Prom
       const message = `Untracked files in ${where} would be overwritten: ${quotedNames([...inTheWay])}.`;
       return fail('usage', message, 'Move them away or commit them, then merge again.');
     }
-  }
-  return ok(undefined);
-}
-
-/** The same for commits that are not merged yet, as far as it can be predicted. */
-export async function checkRoomBefore(
-  git: Git,
-  target: MergeTarget,
-  sources: readonly string[],
-): Promise<Result<void>> {
-  // A file that one session adds and a later one removes never appears.
-  const args = ['merge-base', '--independent', ...sources];
-  const last = sources.length === 0 ? ok('') : await runOwn(git, repositoryDir(target.repository), args);
-  if (!last.ok) return last;
-  for (const source of last.value.split('\n').filter((line) => line !== '')) {
-    const parted = await askOwn(git, repositoryDir(target.repository), ['merge-base', target.commit, source]);
-    if (!parted.ok) return parted;
-    // A file removed only by the target is in the source, but the merge does not restore it.
-    const commit = parted.value.exitCode === 0 ? parted.value.stdout.trim() : target.commit;
-    const room = await checkRoom(git, { ...target, commit }, source);
-    if (!room.ok) return room;
   }
   return ok(undefined);
 }

@@ -4,7 +4,6 @@ import { type AppContext, createAppContext } from '../app/app-context.ts';
 import { createNewGroup } from '../app/create/new-group.ts';
 import { addSession } from '../app/create/new-session.ts';
 import { readWorkflow } from '../app/create/workflow-group.ts';
-import { finishInterruptedMerge } from '../app/delivery/merge.ts';
 import { type PauseOutcome, submit } from '../app/group-commands.ts';
 import { pauseAndNotify } from '../app/pause-group.ts';
 import { archiveGroup, removeSession } from '../app/removal/archive-group.ts';
@@ -499,7 +498,6 @@ export class SessionGroupRunner {
         },
         close: async () => {},
       }),
-      finishMerge: () => finishInterruptedMerge(context, reference),
     };
     const asRehearsal = rehearse === false ? undefined : rehearse;
     const ran = unwrap(await runHere(context, reference, { config, rehearse: asRehearsal, retryFailed }, ways));

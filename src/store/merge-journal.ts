@@ -10,12 +10,6 @@ import { parseOwn } from './json.ts';
 import type { GroupPaths } from './paths.ts';
 import { systemFailure } from './system-failure.ts';
 
-/**
- * `checking`: only scratch worktrees exist. `moving`: any of the branches may have moved, all must. `undoing`: any may
- * have, none must. `moved`: all have, and only the report is missing.
- */
-type MergeStep = 'checking' | 'moving' | 'undoing' | 'moved';
-
 /** A temporary worktree for merging. */
 export interface ScratchPlace {
   readonly repository: string;
@@ -30,10 +24,10 @@ export interface Move extends MergedRepository {
 }
 
 export interface MergeJournal {
-  readonly step: MergeStep;
   /** Value of the mark in the environment of all its processes. */
   readonly mark: string;
   readonly scratches: readonly ScratchPlace[];
+  /** Empty = only scratch worktrees exist, and no branch has moved. */
   readonly moves: readonly Move[];
 }
 

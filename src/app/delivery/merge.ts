@@ -3,16 +3,15 @@
 import { dirname } from 'node:path';
 import type { MergedRepository } from '../../core/event.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
-import type { GroupId, SessionId } from '../../core/group.ts';
-import { quoted } from '../../core/id.ts';
-import { nextGroupStatus } from '../../core/status.ts';
+import type { SessionId } from '../../core/group.ts';
 import type { Git } from '../../git/git.ts';
 import { ignoredSentence } from '../../git/ignored-output.ts';
 import { type Settlement, settleMoves } from '../../git/move-refs.ts';
-import { checkRoom, checkRoomBefore, checkTarget, type MergeTarget, readTarget } from '../../git/target.ts';
+import { checkRoom, checkTarget, type MergeTarget, readTarget } from '../../git/target.ts';
 import { readLog } from '../../store/event-log.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import {
+  hasMergeJournal,
   type MergeJournal,
   type Move,
   readMergeJournal,
@@ -76,7 +75,7 @@ export async function mergeGroup(
   const begun = await beginMerge(context, writer, options);
   if (!begun.ok) return begun;
   const { bench, mergePlan, mark } = begun.value;
-  const prepared = await prepare(bench, mergePlan, options);
+  const prepared = await prepare(bench, mergePlan);
   if (!prepared.ok) return prepared;
   const report = {
     outcome: 'nothing' as MergeReport['outcome'],
@@ -113,20 +112,13 @@ async function ignoredNotes(
   return notes;
 }
 
-async function prepare(
-  bench: MergeSandbox,
-  { repositories }: MergePlan,
-  options: MergeOptions,
-): Promise<Result<Prepared[]>> {
+async function prepare(bench: MergeSandbox, { repositories }: MergePlan): Promise<Result<Prepared[]>> {
   const prepared: Prepared[] = [];
   for (const plan of repositories) {
     const target = await readTarget(bench.git, plan.repository, plan.into);
     if (!target.ok) return target;
     const free = await checkTarget(bench.git, target.value);
     if (!free.ok) return free;
-    const sources = options.dryRun ? plan.items.map(({ source }) => source) : [];
-    const room = await checkRoomBefore(bench.git, target.value, sources);
-    if (!room.ok) return room;
     prepared.push({ plan, target: target.value });
   }
   return ok(prepared);
@@ -159,13 +151,13 @@ async function mergeAll(
   const { paths } = writer;
   const tasks = tasksOf(bench, prepared);
   const scratches = tasks.map(({ scratch }) => scratch);
-  const begun: MergeJournal = { step: 'checking', mark, scratches, moves: [] };
+  const begun: MergeJournal = { mark, scratches, moves: [] };
   const noted = writeMergeJournal(git.world, paths, begun);
   if (!noted.ok) return noted;
   const first = await tryOut(bench, tasks);
   const tried = first.ok ? first : await withPair(bench, tasks, first.failure);
   const isReady = tried.ok && !bench.isInterrupted;
-  const moving = { ...begun, step: 'moving' as const, moves: tried.ok ? tried.value.moves : [] };
+  const moving = { ...begun, moves: tried.ok ? tried.value.moves : [] };
   const ready = isReady ? writeMergeJournal(git.world, paths, moving) : ok(undefined);
   if (!isReady || !ready.ok) {
     const ended = await endMerge(git, writer, begun);
@@ -243,10 +235,10 @@ export async function checkUnion(
   const begun = await beginMerge(context, writer, options);
   if (!begun.ok) return begun;
   const { bench, mergePlan, mark } = begun.value;
-  const prepared = await prepare(bench, mergePlan, { ...options, dryRun: true });
+  const prepared = await prepare(bench, mergePlan);
   if (!prepared.ok) return prepared;
   const tasks = tasksOf(bench, prepared.value);
-  const journal: MergeJournal = { step: 'checking', mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
+  const journal: MergeJournal = { mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
   const noted = writeMergeJournal(bench.git.world, writer.paths, journal);
   if (!noted.ok) return noted;
   const checked = await bench.whileListening(async (): Promise<Result<UnionCheck>> => {
@@ -261,11 +253,9 @@ export async function checkUnion(
   return ended.ok ? checked : ended;
 }
 
-function summed(settlement: Settlement, { moves, contained }: Tried): Result<Merged> {
-  if (settlement.outcome === 'moved') return ok({ moves, contained, notes: settlement.notes });
-  const stays =
-    settlement.kept.length > 0 ? 'Some branches keep what was merged, see git log.' : 'No branch was moved.';
-  return fail('worktree-failed', settlement.cause, `${stays} Fix that and merge again.`);
+function summed({ undone, notes }: Settlement, { moves, contained }: Tried): Result<Merged> {
+  if (undone === undefined) return ok({ moves, contained, notes });
+  return fail('worktree-failed', undone, 'No branch was moved. Fix that and merge again.');
 }
 
 interface Tried {
@@ -299,52 +289,34 @@ async function tryOut(bench: MergeSandbox, tasks: readonly SandboxMerge[]): Prom
   return ok({ moves, contained: new Set(integrated.value.flatMap((one) => [...one.contained])) });
 }
 
-/** Holds the lock: a writer, or a command on a group whose log cannot be read. */
-export type Holder = GroupWriter | { readonly paths: GroupPaths; readonly groupId: GroupId };
-
-export type Finished =
-  /** There was no journal, or no branch had moved. */
-  'nothing' | 'finished' | 'undone';
-
 /**
  * Finishes an interrupted merge, or undoes it if that is impossible, and prints a note. Commands call this with the
  * lock held before they touch worktrees or branches of the group. Fails with `corrupt-file` (the journal), `busy` (its
  * git still runs), `worktree-failed` and `write-failed`; can be repeated.
  */
-export async function finishMerge(context: AppContext, holder: Holder): Promise<Result<Finished>> {
+export async function finishMerge(context: AppContext, writer: GroupWriter): Promise<Result<void>> {
   const { world } = context;
-  const read = readMergeJournal(world, holder.paths);
-  if (!read.ok) return read;
-  const journal = read.value;
-  if (journal === null || (journal.step === 'moved' && !canLog(holder))) return ok('nothing');
-  const git = markedGit(context, journal.mark);
+  const read = readMergeJournal(world, writer.paths);
+  if (!read.ok || read.value === null) return read.ok ? ok(undefined) : read;
+  const { mark, moves } = read.value;
+  const git = markedGit(context, mark);
   // Wait for a git process that moves a branch, but not for one that only fills a scratch worktree.
-  const alone = await waitForGitExit(world, journal.mark, { end: journal.step === 'checking' });
+  const alone = await waitForGitExit(world, mark, { end: moves.length === 0 });
   if (!alone.ok) return alone;
-  if (journal.step === 'checking') {
-    const cleared = await endMerge(git, holder, journal);
-    return cleared.ok ? ok('nothing') : cleared;
-  }
-  const settled = await settleMerge(git, holder, journal);
+  if (moves.length === 0) return endMerge(git, writer, read.value);
+  const settled = await settleMerge(git, writer, read.value);
   if (!settled.ok) return settled;
-  const { outcome, notes } = settled.value;
-  const id = idOf(holder);
-  if (outcome === 'moved') {
-    for (const move of journal.moves)
-      warnOnce(context, `Finished the interrupted merge of ${id}: ${describeMove(move)}.`);
-  } else {
-    warnOnce(context, `The interrupted merge of ${id} was undone. ${settled.value.cause}`);
-    for (const move of settled.value.kept) warnOnce(context, keptSentence(move));
-  }
+  const { undone, notes } = settled.value;
+  const { id } = writer.state.group;
+  if (undone !== undefined) warnOnce(context, `The interrupted merge of ${id} was undone. ${undone}`);
+  else for (const move of moves) warnOnce(context, `Finished the interrupted merge of ${id}: ${describeMove(move)}.`);
   for (const note of notes) warnOnce(context, note);
-  return ok(outcome === 'moved' ? 'finished' : 'undone');
+  return ok(undefined);
 }
 
 /** Like finishMerge, without the lock. Also fails with `busy` while a merge is running. */
-export async function finishInterruptedMerge(context: AppContext, group: GroupReference): Promise<Result<Finished>> {
-  const journal = readMergeJournal(context.world, group.paths);
-  if (journal.ok && journal.value === null) return ok('nothing');
-  if (liveRunner(context.world, group) !== null) return ok('nothing');
+export async function finishInterruptedMerge(context: AppContext, group: GroupReference): Promise<Result<void>> {
+  if (!hasMergeJournal(context.world, group.paths) || liveRunner(context.world, group) !== null) return ok(undefined);
   return changeGroup(context, group, { direct: (writer) => finishMerge(context, writer) });
 }
 
@@ -352,41 +324,14 @@ function describeMove({ repository, into, sessionIds }: MergedRepository): strin
   return `${plural(sessionIds.length, 'session')} in ${into} of ${placeName(repository)}`;
 }
 
-function keptSentence({ repository, into }: Move): string {
-  return `The branch ${quoted(into)} of ${placeName(repository)} keeps what was merged: others have built on it.`;
-}
-
-/** Moves all branches of a journal in step `moving`, or none, and logs the merges. */
-async function settleMerge(git: Git, holder: Holder, journal: MergeJournal): Promise<Result<Settlement>> {
-  const { world } = git;
-  const id = idOf(holder);
-  let settlement: Settlement = { outcome: 'moved', notes: [] };
-  let { moves } = journal;
-  if (journal.step !== 'moved') {
-    const wording = { forwards: `claude-code-agent: merge ${id}`, backwards: `claude-code-agent: undo merge ${id}` };
-    const settled = await settleMoves(git, journal, wording, () =>
-      writeMergeJournal(world, holder.paths, { ...journal, step: 'undoing' }),
-    );
-    if (!settled.ok) return settled;
-    settlement = settled.value;
-    if (settlement.outcome === 'undone') moves = settlement.kept;
-    const noted = writeMergeJournal(world, holder.paths, { ...journal, step: 'moved', moves });
-    if (!noted.ok) return noted;
-  }
-  // A running group cannot log a merge, so the journal keeps it until the run has ended.
-  if (!canLog(holder)) return ok(settlement);
-  const logged = 'record' in holder ? logMerged(git, holder, moves) : ok(undefined);
+/** Moves all branches of a journal, or none, and logs the merges. */
+async function settleMerge(git: Git, writer: GroupWriter, journal: MergeJournal): Promise<Result<Settlement>> {
+  const settled = await settleMoves(git, journal.moves, `merge ${writer.state.group.id}`);
+  if (!settled.ok) return settled;
+  const logged = settled.value.undone === undefined ? logMerged(git, writer, journal.moves) : ok(undefined);
   if (!logged.ok) return logged;
-  const ended = await endMerge(git, holder, journal);
-  return ended.ok ? ok(settlement) : ended;
-}
-
-function idOf(holder: Holder): GroupId {
-  return 'record' in holder ? holder.state.group.id : holder.groupId;
-}
-
-function canLog(holder: Holder): boolean {
-  return !('record' in holder) || nextGroupStatus(holder.state.status, 'group_merged') !== null;
+  const ended = await endMerge(git, writer, journal);
+  return ended.ok ? settled : ended;
 }
 
 /**

@@ -106,7 +106,7 @@ export async function planMerge(git: Git, state: GroupState, options: MergeSelec
 
 function checkStatus(state: GroupState): Result<void> {
   const { status, group } = state;
-  if (status === 'created' || nextGroupStatus(status, 'group_merged') !== null) return ok(undefined);
+  if (nextGroupStatus(status, 'group_merged') !== null) return ok(undefined);
   return fail(
     'illegal-transition',
     `Group ${group.id} is ${status}, so its work cannot be merged.`,

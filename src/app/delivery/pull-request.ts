@@ -186,7 +186,7 @@ async function pushAll(
       scratch,
     }),
   );
-  const journal: MergeJournal = { step: 'checking', mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
+  const journal: MergeJournal = { mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
   const noted = writeMergeJournal(git.world, paths, journal);
   if (!noted.ok) return noted;
   const integrated = await bench.integrate(tasks);

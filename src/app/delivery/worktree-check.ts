@@ -5,7 +5,6 @@ import { defined } from '../../core/defined.ts';
 import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import { isSessionId } from '../../core/id.ts';
-import { runCommand } from '../../core/plan/advice.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
@@ -135,15 +134,8 @@ async function checkMerge(context: AppContext, group: GroupReference, fix: boole
   const journal = readMergeJournal(context.world, group.paths);
   if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
   if (journal.value === null || isBusy(context.world, group.paths)) return [];
-  const { step } = journal.value;
   const places = journal.value.scratches.map(({ path }) => path);
   const what = `A merge of ${group.groupId} was interrupted. Its scratch worktrees: ${places.join(', ')}.`;
-  const state = loadGroup(context.world, group.root, group.groupId);
-  if (step === 'moved' && state.ok && state.value.status === 'running') {
-    // All branches have moved. The merge can be logged only after the run.
-    const next = advise('Check again after the run has ended. End it with', runCommand(state.value));
-    return [trouble('warning', what, next)];
-  }
   if (!fix) return [trouble('broken', what, advise('Finish or undo it with', ['doctor', '--worktrees', '--fix']))];
   const done = await changeGroup(context, group, { direct: (writer) => finishMerge(context, writer) });
   return [outcome(what, done)];

@@ -96,8 +96,7 @@ async function deleteDamaged(context: AppContext, group: GroupReference, release
     refuseHiddenLog(world, paths.events);
     await stopDamagedGroup(world, paths);
     await stopRehearsal(world, paths);
-    const finished = await finishMerge(context, { paths, groupId });
-    return finished.ok ? await deleteFiles(context, group, null, release) : finished;
+    return await deleteFiles(context, group, null, release);
   } finally {
     lock.release();
   }

@@ -30,8 +30,6 @@ export type RunHere =
 
 export interface RunHereOptions {
   openDisplay(): Promise<RunDisplay>;
-  /** Finishes an interrupted merge before the run, because a running group cannot log it. */
-  finishMerge(): Promise<Result<unknown>>;
   readonly ring?: (event: GroupEvent, state: GroupState) => void;
 }
 
@@ -48,7 +46,9 @@ export async function runHere(
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
   if (hasMergeJournal(context.world, group.paths)) {
-    const finished = await ways.finishMerge();
+    // Before the run, because a running group cannot log it.
+    const { finishInterruptedMerge } = await import('../delivery/merge.ts');
+    const finished = await finishInterruptedMerge(context, group);
     if (!finished.ok) return finished;
   }
   const hold = await claimRun(context.world, group);

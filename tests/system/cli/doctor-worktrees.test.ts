@@ -89,7 +89,6 @@ test('scratch worktrees of a killed merge go when it is finished or undone', asy
   git(user.shop, 'worktree', 'add', '--quiet', '--detach', scratch, user.base);
   const journal = {
     version: 1,
-    step: 'checking',
     mark: crypto.randomUUID(),
     scratches: [{ repository: user.gitDir, path: scratch }],
     moves: [],

@@ -203,7 +203,7 @@ describe('refused before anything is tried', () => {
     await expectRefused(group, 2, [user.folderOf(two), 'README.md']);
   });
 
-  test('a checkout in the middle of a merge', async () => {
+  test('a checkout in the middle of a merge or a rebase', async () => {
     const group = user.mergeGroup('shop', shop);
     const folder = user.folderOf(two);
     git(folder, 'branch', 'other');
@@ -212,7 +212,7 @@ describe('refused before anything is tried', () => {
     user.repository(two).commit({ 'shared.txt': 'theirs\n' });
     git(folder, 'checkout', '--quiet', 'main');
     expect(() => git(folder, 'merge', 'other')).toThrow();
-    await expectRefused(group, 2, [folder, 'in the middle of a merge']);
+    await expectRefused(group, 2, [folder, 'has uncommitted changes: "shared.txt"']);
     git(folder, 'merge', '--abort');
     expect(() => git(folder, 'rebase', 'other')).toThrow();
     await expectRefused(group, 2, ['in the middle of a rebase']);

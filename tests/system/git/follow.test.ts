@@ -1,7 +1,7 @@
 /**
  * Promises, with the real git: a checkout whose update was interrupted (killed at any git call, or a full disk that
- * left files partial, missing or of another size) is brought to its branch's commit, forwards and back. The user's
- * other changes and sparse exclusions stay.
+ * left files partial, missing or of another size) is brought to its branch's commit, forwards and back. What that
+ * replaces is kept in a stash. Sparse exclusions stay.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import {
@@ -52,9 +52,7 @@ const real = createRealWorld();
 function follow(to: string, world = real, isReturn = false) {
   const from = to === after ? before : after;
   git(repository.folder, 'update-ref', 'refs/heads/main', to);
-  return followBranch(gitIn(world), repository.folder, {
-    ...{ checkout: repository.folder, branch: 'main', from, to, isReturn },
-  });
+  return followBranch(gitIn(world), { checkout: repository.folder, branch: 'main', from, to, isReturn });
 }
 
 /** Dies in place of the n-th git call from now on; `died` resolves then. */
@@ -96,29 +94,34 @@ function cutOff(): void {
   writeFileSync(inside('d/big.bin'), big.subarray(0, 81_920));
 }
 
+/** The one note names the stash, which has the file. */
+function expectStashed(followed: unknown, path: string, text: string): void {
+  expect(followed).toMatchObject({ ok: true, value: [expect.stringContaining('git stash show')] });
+  expect(git(repository.folder, 'show', `stash@{0}:${path}`)).toBe(text);
+  expect(status()).toBe('');
+}
+
 test('after a full disk the checkout returns to where it was', async () => {
   cutOff();
-  expect(await follow(before, real, true)).toEqual({ ok: true, value: [] });
-  expect(status()).toBe('');
+  expectStashed(await follow(before, real, true), 'own.txt', 'theirs');
+  expect(readFileSync(inside('own.txt'), 'utf8')).toBe('own\n');
   expect(existsSync(inside('d'))).toBe(false);
 });
 
 test('after a full disk the checkout follows once there is space', async () => {
   cutOff();
-  expect(await follow(after)).toEqual({ ok: true, value: [] });
-  expect(status()).toBe('');
+  expectStashed(await follow(after), 'own.txt', 'theirs');
   expect(readFileSync(inside('d/big.bin')).equals(big)).toBe(true);
 });
 
-test("the user's meanwhile changes are kept in both directions", async () => {
+test("the user's meanwhile changes are kept in a stash in both directions", async () => {
   for (const to of [after, before]) {
     git(repository.folder, 'reset', '--quiet', '--hard', before);
+    git(repository.folder, 'clean', '--quiet', '-d', '--force');
     cutOff();
     writeFileSync(inside('own.txt'), 'mine\n');
-    const followed = await follow(to, real, to === before);
-    expect(followed).toMatchObject({ ok: true, value: [expect.stringContaining('"own.txt"')] });
-    expect(status()).toBe('M own.txt');
-    expect(readFileSync(inside('own.txt'), 'utf8')).toBe('mine\n');
+    expectStashed(await follow(to, real, to === before), 'own.txt', 'mine');
+    expect(readFileSync(inside('own.txt'), 'utf8')).toBe(to === after ? 'theirs\n' : 'own\n');
   }
 });
 

@@ -18,7 +18,6 @@ import { expectOk } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const journal: MergeJournal = {
-  step: 'moving',
   mark: 'm',
   scratches: [{ repository: '/r', path: '/s' }],
   moves: [

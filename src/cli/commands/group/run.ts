@@ -127,7 +127,6 @@ export async function runInTerminal(
       display = await openRunDisplay(context, group, output);
       return display;
     },
-    finishMerge: async () => (await import('../../../app/delivery/merge.ts')).finishInterruptedMerge(context, group),
     ...(options.notify ? { ring: (event, state) => notify(stdout, env, event, state) } : {}),
   };
   const ran = await runHere(context, group, options, ways, opened);

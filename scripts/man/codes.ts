@@ -212,7 +212,6 @@ const warned: Readonly<Record<Warning['code'], string>> = {
   'malformed-lines': 'Part of the output of claude could not be read.',
   'mcp-server': 'An MCP server did not start or needs a login.',
   'no-changes': 'The session changed no file, with `expectChanges`.',
-  'odd-figures': 'claude reported implausible figures, which were rejected.',
   'open-tasks': 'The session left tasks on its list open.',
   'other-model': 'Another model answered.',
   'unfinished-answer': 'The last answer of the model is incomplete.',

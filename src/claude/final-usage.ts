@@ -3,10 +3,10 @@
  * of the last total and the messages in claude's files, and money is held for requests in flight.
  */
 import { addTokens, noTokens, roundUsd, type Usage } from '../core/group.ts';
-import { runningAgents } from './activity.ts';
+
 import type { KeptMessage } from './conversation.ts';
-import { heldAfterKill, isImplausibleMessage } from './spending.ts';
-import { type AttemptStream, usageOf } from './stream.ts';
+import { heldAfterKill } from './spending.ts';
+import { type AttemptStream, runningAgents, usageOf } from './stream.ts';
 
 export interface EndedAttempt {
   readonly stream: AttemptStream;
@@ -24,18 +24,18 @@ export interface EndedAttempt {
 
 export function finalUsage(attempt: EndedAttempt, durationMs: number): Usage {
   const { stream, startedAtMs, reservedUsd } = attempt;
-  const { isAtWork, sawInit, implausible: unbelieved, model, prices } = stream;
+  const { isAtWork, sawInit, model, prices } = stream;
   const usage = usageOf(stream, durationMs);
-  const isCounted = sawInit && !isAtWork && unbelieved === undefined;
+  const isCounted = sawInit && !isAtWork;
   if (isCounted || (stream.hasFinalTotals && stream.openTasks.size === 0)) return usage;
-  const kept = attempt.kept(stream.claudeSessionIds).filter(({ tokens }) => !isImplausibleMessage(tokens));
+  const kept = attempt.kept(stream.claudeSessionIds);
   const own = kept.filter(({ id, atMs }) => stream.spoken.has(id) || atMs >= startedAtMs);
   // The output is lost if the disk was full or the file was removed.
   const isOutputLost = !sawInit && (attempt.hasBegun || own.length > 0 || attempt.isBlank(stream));
-  if (!isAtWork && !isOutputLost && unbelieved === undefined) return usage;
+  if (!isAtWork && !isOutputLost) return usage;
   const seen = withKept(usage, own);
-  if (stream.hasFinalTotals || (!isAtWork && !isOutputLost && unbelieved === 'before')) return seen;
-  const isUnknown = unbelieved === 'own' || (isOutputLost && own.length === 0);
+  if (stream.hasFinalTotals) return seen;
+  const isUnknown = isOutputLost && own.length === 0;
   const heldUsd = heldAfterKill({
     seenUsd: seen.costUsd,
     ...(reservedUsd === undefined ? {} : { reservedUsd }),

@@ -1,5 +1,5 @@
 /** Parses one line of claude's stream-json leniently: missing or unknown parts become defaults. Never throws. */
-import { addTokens, type ModelUsage, noTokens, sanityLimits, type Tokens } from '../core/group.ts';
+import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import type { ItemRequest } from '../core/item.ts';
 import { wordPattern } from '../core/values.ts';
 import { isObject, type JsonObject, parseJson } from '../store/json.ts';
@@ -8,156 +8,22 @@ import { quietLines } from './endings.ts';
 import { count, list, mapped, number, object, objects, optional, secondsAsMs, text, usd } from './lenient.ts';
 import type { PricedTokens } from './pricing.ts';
 import { callIn } from './questions.ts';
-import { type TaskListChange, taskListChange } from './task-list.ts';
+import { taskListChange } from './task-list.ts';
 import { clip } from './text.ts';
 
-export type ContentBlock =
-  | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'tool-use'; readonly id: string; readonly name: string; readonly input: JsonObject }
-  | { readonly kind: 'other'; readonly type: string };
-
-/** The answer to one tool call. `text` is cut to 500 characters. */
-export interface ToolResult {
-  readonly toolUseId: string;
-  readonly isError: boolean;
-  readonly text: string;
-}
-
-export interface DeniedToolCall {
-  readonly tool: string;
-  readonly id: string;
-  readonly input: JsonObject;
-}
-
-export interface InitMessage {
-  readonly kind: 'init';
-  readonly sessionId: string;
-  readonly model?: string;
-  readonly claudeVersion?: string;
-  readonly cwd?: string;
-  readonly tools: readonly string[];
-  readonly servers: readonly { readonly name: string; readonly status: string }[];
-}
-
-export interface AssistantMessage {
-  readonly kind: 'assistant';
-  /** claude prints one line per content block; the lines of one message share this id. */
-  readonly messageId: string;
-  readonly blocks: readonly ContentBlock[];
-  /** The API's usage at the start of the message: the output count is not final. */
-  readonly usage?: PricedTokens;
-  readonly model?: string;
-  /** Set on messages that claude itself wrote to report an error, for example `authentication_failed`. */
-  readonly error?: string;
-  readonly parentToolUseId?: string;
-}
-
-export interface UserMessage {
-  readonly kind: 'user';
-  readonly toolResults: readonly ToolResult[];
-  readonly taskList?: TaskListChange;
-  readonly parentToolUseId?: string;
-}
-
+export type InitMessage = ReturnType<typeof readInit>;
+export type AssistantMessage = ReturnType<typeof readAssistant>;
+export type UserMessage = ReturnType<typeof readUser>;
 /** The end of one turn. A process may print several. */
-export interface ResultMessage {
-  readonly kind: 'result';
-  readonly subtype: string;
-  readonly isError: boolean;
-  readonly numTurns: number;
-  readonly result?: string;
-  readonly structured?: unknown;
-  /** US dollars of this process so far. */
-  readonly costUsd: number;
-  /** Sum over `models`, or the turn's own usage without models. */
-  readonly tokens: Tokens;
-  readonly models: Readonly<Record<string, ModelUsage>>;
-  /** Models without a price known to claude: their dollars are its guess. */
-  readonly unpriced: readonly string[];
-  readonly denials: readonly DeniedToolCall[];
-  readonly apiErrorStatus?: number;
-  readonly terminalReason?: string;
-  /** Why the model ended its last message. */
-  readonly stopReason?: string;
-  /** The tool call that a hook deferred. */
-  readonly deferred?: DeniedToolCall;
-  readonly errors: readonly string[];
-  readonly durationMs: number;
-}
+export type ResultMessage = ReturnType<typeof readResult>;
+export type ApiRetryMessage = ReturnType<typeof readRetry>;
+export type RateLimitMessage = ReturnType<typeof readRateLimit>;
+export type ControlResponseMessage = ReturnType<typeof readControlResponse>;
+export type HookMessage = ReturnType<typeof readHook>;
+export type DeniedToolCall = ReturnType<typeof denialOf>;
 
 export function isAborted({ terminalReason }: ResultMessage): boolean {
   return terminalReason?.startsWith('aborted') === true;
-}
-
-export interface ApiRetryMessage {
-  readonly kind: 'api-retry';
-  readonly attempt: number;
-  readonly attemptsMax?: number;
-  readonly error: string;
-  readonly errorStatus: number | null;
-}
-
-export interface RateLimitMessage {
-  readonly kind: 'rate-limit';
-  readonly status: string;
-  /** Milliseconds since 1970. */
-  readonly resetsAtMs?: number;
-  readonly limitType?: string;
-  /** Used share of the limit, 0..1. */
-  readonly utilization?: number;
-}
-
-export interface ControlResponseMessage {
-  readonly kind: 'control-response';
-  readonly requestId: string;
-  readonly ok: boolean;
-  readonly error?: string;
-  readonly costUsd?: number;
-  readonly models?: Readonly<Record<string, ModelUsage>>;
-  readonly unpriced?: readonly string[];
-}
-
-/** A request of claude to its host program. It waits for the answer. */
-interface ControlRequestMessage {
-  readonly kind: 'control-request';
-  readonly requestId: string;
-  readonly asked: string;
-  /** For a tool call that waits for a permission or an answer. */
-  readonly call?: ItemRequest;
-}
-
-export interface HookMessage {
-  readonly kind: 'hook';
-  readonly phase: 'started' | 'response';
-  readonly hookName: string;
-  readonly hookEvent: string;
-  readonly outcome?: string;
-  /** Cut to 10,000 characters, which the model gets as well. */
-  readonly stdout?: string;
-  /** Why the hook stopped claude, or kept it from continuing or ending. */
-  readonly objection?: string;
-  /** Present for a hook that failed. */
-  readonly failure?: HookFailure;
-}
-
-/** A warning that claude would show a user at a terminal. */
-export interface NoticeMessage {
-  readonly kind: 'notice';
-  readonly text: string;
-  readonly code?: 'unknown-line';
-}
-
-export interface DeniedMessage extends DeniedToolCall {
-  readonly kind: 'denied';
-}
-
-/**
- * claude is idle when it waits for input. It is busy from the start of a turn, also between a turn's result and the
- * turn that a finished workflow starts. It is idle while a Monitor runs.
- */
-export interface StateMessage {
-  readonly kind: 'state';
-  readonly isIdle: boolean;
 }
 
 type Body =
@@ -168,15 +34,29 @@ type Body =
   | ApiRetryMessage
   | RateLimitMessage
   | HookMessage
-  | NoticeMessage
-  | DeniedMessage
-  | StateMessage
+  | ControlResponseMessage
   | TaskMessage
+  /** A warning that claude would show a user at a terminal. */
+  | { readonly kind: 'notice'; readonly text: string; readonly code?: 'unknown-line' }
+  | ({ readonly kind: 'denied' } & DeniedToolCall)
+  /**
+   * claude is idle when it waits for input. It is busy from the start of a turn, also between a turn's result and the
+   * turn that a finished workflow starts. It is idle while a Monitor runs.
+   */
+  | { readonly kind: 'state'; readonly isIdle: boolean }
   | { readonly kind: 'compact-boundary' }
   | { readonly kind: 'other-model'; readonly asked: string; readonly answered: string }
   | { readonly kind: 'notification'; readonly key: string }
-  | ControlResponseMessage
-  | ControlRequestMessage
+  /**
+   * A request of claude to its host program. It waits for the answer. `call`: a tool call that waits for a permission
+   * or an answer.
+   */
+  | {
+      readonly kind: 'control-request';
+      readonly requestId: string;
+      readonly asked: string;
+      readonly call?: ItemRequest;
+    }
   /** claude no longer waits for that answer. */
   | { readonly kind: 'control-cancel'; readonly requestId: string }
   | { readonly kind: 'other'; readonly type: string }
@@ -250,41 +130,12 @@ function readSystem(value: JsonObject): Body {
   const subtype = text(value.subtype) ?? '';
   switch (subtype) {
     case 'init':
-      return {
-        kind: 'init',
-        sessionId: sessionIdOf(value) ?? '',
-        tools: list(value.tools).filter((tool) => typeof tool === 'string'),
-        servers: objects(value.mcp_servers).map(({ name, status }) => ({
-          name: text(name) ?? '',
-          status: text(status) ?? '',
-        })),
-        ...optional('model', modelOf(value.model)),
-        ...optional('claudeVersion', text(value.claude_code_version)),
-        ...optional('cwd', text(value.cwd)),
-      };
+      return readInit(value);
     case 'api_retry':
-      return {
-        kind: 'api-retry',
-        attempt: count(value.attempt),
-        ...optional('attemptsMax', number(value.max_retries)),
-        error: text(value.error) ?? 'unknown',
-        errorStatus: number(value.error_status) ?? null,
-      };
+      return readRetry(value);
     case 'hook_started':
     case 'hook_response':
-      return {
-        kind: 'hook',
-        phase: subtype === 'hook_started' ? 'started' : 'response',
-        hookName: text(value.hook_name) ?? '',
-        hookEvent: text(value.hook_event) ?? '',
-        ...optional('outcome', text(value.outcome)),
-        ...optional(
-          'stdout',
-          mapped(text(value.stdout), (out) => clip(out, hookOutputChars)),
-        ),
-        ...optional('objection', objectionIn(value)),
-        ...optional('failure', hookFailure(value)),
-      };
+      return readHook(value);
     case 'informational':
       return noticeOf(value);
     case 'compact_boundary':
@@ -306,6 +157,48 @@ function readSystem(value: JsonObject): Body {
     default:
       return readTaskMessage(subtype, value) ?? noticeIn(subtype, value);
   }
+}
+
+function readInit(value: JsonObject) {
+  return {
+    kind: 'init' as const,
+    sessionId: sessionIdOf(value) ?? '',
+    tools: list(value.tools).filter((tool) => typeof tool === 'string'),
+    servers: objects(value.mcp_servers).map(({ name, status }) => ({
+      name: text(name) ?? '',
+      status: text(status) ?? '',
+    })),
+    ...optional('model', modelOf(value.model)),
+    ...optional('claudeVersion', text(value.claude_code_version)),
+    ...optional('cwd', text(value.cwd)),
+  };
+}
+
+function readRetry(value: JsonObject) {
+  return {
+    kind: 'api-retry' as const,
+    attempt: count(value.attempt),
+    ...optional('attemptsMax', number(value.max_retries)),
+    error: text(value.error) ?? 'unknown',
+    errorStatus: number(value.error_status) ?? null,
+  };
+}
+
+function readHook(value: JsonObject) {
+  return {
+    kind: 'hook' as const,
+    phase: value.subtype === 'hook_started' ? ('started' as const) : ('response' as const),
+    hookName: text(value.hook_name) ?? '',
+    hookEvent: text(value.hook_event) ?? '',
+    ...optional('outcome', text(value.outcome)),
+    ...optional(
+      'stdout',
+      mapped(text(value.stdout), (out) => clip(out, hookOutputChars)),
+    ),
+    // Why the hook stopped claude, or kept it from continuing or ending.
+    ...optional('objection', objectionIn(value)),
+    ...optional('failure', hookFailure(value)),
+  };
 }
 
 /** A notice for the user. */
@@ -354,21 +247,29 @@ function noticeOf(value: JsonObject): Body {
   return { kind: 'notice', text: text(value.content) ?? '' };
 }
 
-function readAssistant(value: JsonObject): AssistantMessage {
+function readAssistant(value: JsonObject) {
   const message = object(value.message);
   const usage = message.usage;
   return {
-    kind: 'assistant',
+    kind: 'assistant' as const,
+    // claude prints one line per content block; the lines of one message share this id.
     messageId: text(message.id) ?? '',
     blocks: blocksOf(message.content),
+    // The API's usage at the start of the message: the output count is not final.
     ...optional('usage', isObject(usage) ? apiTokens(usage) : undefined),
     ...optional('model', text(message.model)),
+    // Of a message that claude itself wrote to report an error, for example `authentication_failed`.
     ...optional('error', text(value.error)),
     ...optional('parentToolUseId', text(value.parent_tool_use_id)),
   };
 }
 
-function blocksOf(content: unknown): ContentBlock[] {
+type ContentBlock =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'tool-use'; readonly id: string; readonly name: string; readonly input: JsonObject }
+  | { readonly kind: 'other'; readonly type: string };
+
+function blocksOf(content: unknown): readonly ContentBlock[] {
   if (typeof content === 'string') return [{ kind: 'text', text: content }];
   return objects(content).map((block): ContentBlock => {
     const type = text(block.type) ?? '';
@@ -379,10 +280,10 @@ function blocksOf(content: unknown): ContentBlock[] {
   });
 }
 
-function readUser(value: JsonObject): UserMessage {
+function readUser(value: JsonObject) {
   const results = objects(object(value.message).content).filter((block) => block.type === 'tool_result');
   return {
-    kind: 'user',
+    kind: 'user' as const,
     toolResults: results.map((block) => ({
       toolUseId: text(block.tool_use_id) ?? '',
       isError: block.is_error === true,
@@ -402,16 +303,17 @@ export function contentText(content: unknown): string {
     .join('\n');
 }
 
-function readResult(value: JsonObject): ResultMessage {
+function readResult(value: JsonObject) {
   const models = modelsOf(value.modelUsage);
-  const perModel = Object.values(models).map((usage) => usage.tokens);
+  const perModel: Tokens[] = Object.values(models).map((usage) => usage.tokens);
   return {
-    kind: 'result',
+    kind: 'result' as const,
     subtype: text(value.subtype) ?? '',
     // A result without `is_error` is not trusted to be a success.
     isError: value.is_error !== false,
     numTurns: count(value.num_turns),
-    costUsd: claimedUsd(value.total_cost_usd),
+    // US dollars of this process so far.
+    costUsd: usd(value.total_cost_usd),
     tokens: (perModel.length > 0 ? perModel : [apiTokens(object(value.usage))]).reduce(addTokens, noTokens),
     models,
     unpriced: unpricedIn(value.modelUsage),
@@ -422,7 +324,9 @@ function readResult(value: JsonObject): ResultMessage {
     ...optional('structured', writable(value.structured_output)),
     ...optional('apiErrorStatus', number(value.api_error_status)),
     ...optional('terminalReason', text(value.terminal_reason)),
+    // Why the model ended its last message.
     ...optional('stopReason', text(value.stop_reason)),
+    // The tool call that a hook deferred.
     ...optional('deferred', mapped(value.deferred_tool_use, deferredOf)),
   };
 }
@@ -436,7 +340,7 @@ function writable(value: unknown): unknown {
   }
 }
 
-function denialOf(value: JsonObject): DeniedToolCall {
+function denialOf(value: JsonObject) {
   return { tool: text(value.tool_name) ?? '', id: text(value.tool_use_id) ?? '', input: object(value.tool_input) };
 }
 
@@ -445,24 +349,25 @@ function deferredOf(value: unknown): DeniedToolCall {
   return { tool: text(name) ?? '', id: text(id) ?? '', input: object(input) };
 }
 
-function readRateLimit(value: JsonObject): RateLimitMessage {
+function readRateLimit(value: JsonObject) {
   const info = object(value.rate_limit_info);
   return {
-    kind: 'rate-limit',
+    kind: 'rate-limit' as const,
     status: text(info.status) ?? '',
     // claude uses seconds here.
     ...optional('resetsAtMs', secondsAsMs(info.resetsAt)),
     ...optional('limitType', text(info.rateLimitType)),
+    // Used share of the limit, 0..1.
     ...optional('utilization', number(info.utilization)),
   };
 }
 
-function readControlResponse(value: JsonObject): ControlResponseMessage {
+function readControlResponse(value: JsonObject) {
   const response = object(value.response);
   const session = object(object(response.response).session);
   const models = session.model_usage;
   return {
-    kind: 'control-response',
+    kind: 'control-response' as const,
     requestId: text(response.request_id) ?? '',
     ok: response.subtype === 'success',
     ...optional('error', text(response.error)),
@@ -487,15 +392,10 @@ export function modelsOf(value: unknown): Record<string, ModelUsage> {
   );
 }
 
-/** US dollars. An invalid amount, such as NaN, counts as implausibly large, never as zero. */
-function claimedUsd(value: unknown): number {
-  return value === undefined || (typeof value === 'number' && value >= 0) ? usd(value) : sanityLimits.usd;
-}
-
 function modelUsage(usage: JsonObject): ModelUsage & { readonly tokens: PricedTokens } {
   const hourly = count(usage.cacheCreationEphemeral1hInputTokens);
   return {
-    costUsd: claimedUsd(usage.costUSD),
+    costUsd: usd(usage.costUSD),
     tokens: {
       input: count(usage.inputTokens),
       output: count(usage.outputTokens),
@@ -525,14 +425,14 @@ export interface BackgroundTask {
   readonly isAgent: boolean;
 }
 
-export type TaskMessage =
+type TaskMessage =
   | { readonly kind: 'task'; readonly phase: 'started'; readonly task: BackgroundTask }
   | { readonly kind: 'task'; readonly phase: 'ended'; readonly taskId: string }
   /** All open background tasks; claude prints the list after each change. */
   | { readonly kind: 'background'; readonly tasks: readonly BackgroundTask[] };
 
 /** Undefined when the line changes nothing. */
-export function readTaskMessage(subtype: string, value: JsonObject): TaskMessage | undefined {
+function readTaskMessage(subtype: string, value: JsonObject): TaskMessage | undefined {
   if (subtype === 'background_tasks_changed') {
     return { kind: 'background', tasks: objects(value.tasks).flatMap((task) => workingTask(task) ?? []) };
   }

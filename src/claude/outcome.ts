@@ -1,6 +1,5 @@
 /** The outcome of an attempt. Only a success that claude printed and that nothing contradicts is `completed`. */
 import type { StopReason, Warning } from '../core/event.ts';
-import { sanityLimits } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../system/world.ts';
 import { complaintsOf } from './complaints.ts';
@@ -308,10 +307,6 @@ function warningsOf(input: JudgeInput): Warning[] {
   if (stream.malformed > 0) {
     const lines = stream.malformed === 1 ? '1 line' : `${stream.malformed} lines`;
     warnings.push({ code: 'malformed-lines', message: `${lines} of claude’s output could not be read.` });
-  }
-  if (stream.hasOddFigures || stream.turns >= sanityLimits.count) {
-    const message = 'claude reported implausible figures, which are not counted.';
-    warnings.push({ code: 'odd-figures', message });
   }
   if (stream.unrecordedCostUsd > 0) {
     const message =

@@ -3,15 +3,7 @@
  * messages whose tokens they do not include, input tokens times the price table. Tokens show what is missing, never
  * dollars: our prices may be higher than claude's.
  */
-import {
-  addTokens,
-  type ModelUsage,
-  noTokens,
-  type PriceTable,
-  roundUsd,
-  sanityLimits,
-  type Tokens,
-} from '../core/group.ts';
+import { addTokens, type ModelUsage, noTokens, type PriceTable, roundUsd, type Tokens } from '../core/group.ts';
 import { estimateCost, isUnknownModel, type PricedTokens } from './pricing.ts';
 
 type Models = Readonly<Record<string, ModelUsage>>;
@@ -51,11 +43,6 @@ export interface ClaudeSpending {
   readonly unclaimed: UnclaimedTokens;
 }
 
-/** More than a message of any model can have. */
-export function isImplausibleMessage(tokens: Tokens): boolean {
-  return Object.values(tokens).some((count) => count > sanityLimits.messageTokens);
-}
-
 /** The instructions and tools at the start of every conversation, and a long answer. */
 const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreation: 50_000 };
 
@@ -80,13 +67,6 @@ export function heldAfterKill(attempt: KilledAttempt): number {
   return roundUsd(Math.max(0, Math.min(reservedUsd - seenUsd + messageUsd, inFlightUsd)));
 }
 
-/** One of its figures was capped as implausible. */
-export function isImplausibleTotal({ costUsd, models }: ReportedTotals): boolean {
-  const isOdd = (usage: ModelUsage) =>
-    usage.costUsd >= sanityLimits.usd || Object.values(usage.tokens).some((count) => count >= sanityLimits.count);
-  return costUsd >= sanityLimits.usd || Object.values(models).some(isOdd);
-}
-
 /** A process whose totals start at `base`. Cost that claude recorded and no attempt did counts for this process. */
 export function initialSpending(
   base: ReportedTotals,
@@ -100,7 +80,7 @@ export function initialSpending(
   // claude's guess and our recorded cost for the same tokens differ: only tokens show whether there is more.
   const isMore = unpriced.length === 0 || hasAny(less(tokensOf(base), tokensOf(booked)));
   const unrecordedCostUsd = unpriced.length === 0 ? base.costUsd - booked.costUsd : own.costUsd;
-  if (!isMore || unrecordedCostUsd < unrecordedMinUsd || isImplausibleTotal(base)) return begun;
+  if (!isMore || unrecordedCostUsd < unrecordedMinUsd) return begun;
   // Model names may differ, and estimates may be of others.
   const models = Math.abs(own.costUsd - unrecordedCostUsd) < unrecordedMinUsd ? own.models : {};
   return summed({ ...begun, settled: { costUsd: unrecordedCostUsd, models, estimated: false } }, noTotals, {});

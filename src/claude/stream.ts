@@ -4,35 +4,16 @@
  */
 
 import { defined } from '../core/defined.ts';
-import {
-  addUsage,
-  type ModelUsage,
-  noTokens,
-  noUsage,
-  type PriceTable,
-  sanityLimits,
-  type Tokens,
-  type Usage,
-} from '../core/group.ts';
+import { addUsage, noUsage, type PriceTable, sanityLimits, type Usage } from '../core/group.ts';
 import type { ApiRetry, DenialSummary } from '../core/progress.ts';
 import type { JsonObject } from '../store/json.ts';
-import {
-  type Activity,
-  beginTask,
-  emptyActivity,
-  endTask,
-  foldBackground,
-  maxOpen,
-  noteTurnBegin,
-  noteTurnEnd,
-  type OpenTool,
-} from './activity.ts';
 import { type Complaints, noteHookFailure, noteServer, noteWords } from './complaints.ts';
 import { answersBase, answersInterrupt, modelAsked } from './control.ts';
 import { endingOf } from './endings.ts';
 import type {
   ApiRetryMessage,
   AssistantMessage,
+  BackgroundTask,
   ClaudeMessage,
   ControlResponseMessage,
   DeniedToolCall,
@@ -42,7 +23,7 @@ import type {
   ResultMessage,
   UserMessage,
 } from './messages.ts';
-import { isUnknownModel, type PricedTokens } from './pricing.ts';
+import { isUnknownModel } from './pricing.ts';
 import {
   addReportedTotal,
   addSeenMessage,
@@ -50,15 +31,19 @@ import {
   type EarlierSpending,
   emptySpending,
   initialSpending,
-  isImplausibleMessage,
-  isImplausibleTotal,
   type ReportedTotals,
   startNewConversation,
 } from './spending.ts';
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLine, cleanLines } from './text.ts';
 
-export interface AttemptStream extends Activity {
+interface OpenTool {
+  readonly name: string;
+  readonly target: string;
+}
+
+/** `costUsd`, `tokens`, `models` and `estimated`: the cost and the tokens so far. */
+export interface AttemptStream extends ClaudeSpending {
   lines: number;
   malformed: number;
   sawInit: boolean;
@@ -68,6 +53,14 @@ export interface AttemptStream extends Activity {
   model?: string;
   claudeVersion?: string;
   cwd?: string;
+  /** A turn is running, or background tasks may start the next one. */
+  isAtWork: boolean;
+  inTurn: boolean;
+  /** Sub-agents and background commands; true for a sub-agent. */
+  readonly openTasks: Map<string, boolean>;
+  /** Ids in the last list of background tasks. */
+  backgroundTasks: ReadonlySet<string>;
+  readonly openTools: Map<string, OpenTool>;
   results: number;
   turns: number;
   /** The session's result, unless another turn follows. */
@@ -83,7 +76,6 @@ export interface AttemptStream extends Activity {
   lastSaid?: string;
   /** Successful tool results, of the main loop and of sub-agents. */
   toolsDone: number;
-  toolErrors: number;
   readonly denials: DenialCounts;
   /** Calls with a permission request: their denials are intended. */
   readonly asked: Set<string>;
@@ -110,8 +102,6 @@ export interface AttemptStream extends Activity {
   authError?: string;
   /** The error code of claude's last error message, until an answer of the model. */
   apiError?: string;
-  /** Cost and tokens so far; `costUsd`, `tokens`, `models` and `estimated` are read from it. */
-  spending: ClaudeSpending;
   /** Another conversation began, and no total was reported since. */
   isNewConversation: boolean;
   /** Present until the baseline of claude's totals is known. */
@@ -119,23 +109,14 @@ export interface AttemptStream extends Activity {
   /** US dollars that claude had recorded and no earlier attempt had; they are included in the cost. */
   unrecordedCostUsd: number;
   readonly prices: PriceTable;
-  costUsd: number;
-  tokens: Tokens;
-  models: Readonly<Record<string, ModelUsage>>;
-  /** The figures are a lower bound from the stream, not claude's own. */
-  estimated: boolean;
   unpriced: readonly string[];
-  /** Implausible figures of money or tokens arrived; they are not included above. */
-  hasOddFigures: boolean;
-  /** Where they occurred since the last plausible total: in this process or in its baseline. */
-  implausible?: 'own' | 'before';
   compactions: number;
   interruptAnswered: boolean;
   /** claude waits for input. A Monitor or a command may run in the background, and start a turn. */
   isIdle: boolean;
   /** The last turn succeeded, with no task left, before claude confirmed an interrupt. */
   successBeforeAnswer: boolean;
-  /** The last message ids, oldest first; claude prints one line per block, with other lines in between. */
+  /** Message ids; claude prints one line per block, with other lines in between. */
   readonly spoken: Set<string>;
   messages: number;
   /** Id of the model's last message in the main loop. */
@@ -155,15 +136,19 @@ const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oau
 /** `earlier`: for an attempt that resumes a conversation. */
 export function emptyStream(prices: PriceTable = {}, earlier?: EarlierSpending): AttemptStream {
   return {
-    ...emptyActivity(),
+    ...emptySpending(),
     lines: 0,
     malformed: 0,
     sawInit: false,
     claudeSessionIds: [],
+    isAtWork: false,
+    inTurn: false,
+    openTasks: new Map(),
+    backgroundTasks: new Set(),
+    openTools: new Map(),
     results: 0,
     turns: 0,
     toolsDone: 0,
-    toolErrors: 0,
     denials: new Map(),
     asked: new Set(),
     isEndForced: false,
@@ -173,17 +158,11 @@ export function emptyStream(prices: PriceTable = {}, earlier?: EarlierSpending):
     contextLost: false,
     hookSeen: false,
     startedWithoutHook: false,
-    spending: emptySpending(),
     isNewConversation: false,
     ...defined({ earlier }),
     unrecordedCostUsd: 0,
     prices,
-    costUsd: 0,
-    tokens: noTokens,
-    models: {},
-    estimated: false,
     unpriced: [],
-    hasOddFigures: false,
     compactions: 0,
     interruptAnswered: false,
     isIdle: false,
@@ -232,8 +211,8 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       s.isEndForced ||= m.key === 'stop-hook-block-cap';
       break;
     case 'task':
-      if (m.phase === 'ended') endTask(s, m.taskId);
-      else beginTask(s, m.task);
+      if (m.phase === 'ended') s.openTasks.delete(m.taskId);
+      else s.openTasks.set(m.task.id, m.task.isAgent);
       break;
     case 'background':
       foldBackground(s, m.tasks);
@@ -270,7 +249,7 @@ export function usageOf(s: AttemptStream, durationMs: number): Usage {
   const turns = s.results > 0 ? s.turns : s.messages;
   const usage: Usage = { costUsd: s.costUsd, tokens: s.tokens, durationMs, turns, models: s.models };
   // claude's figure for a model without a known price is a guess as well.
-  const isGuess = s.estimated || s.implausible !== undefined || unknownModels(s).length > 0;
+  const isGuess = s.estimated || unknownModels(s).length > 0;
   // The sum is rounded, model by model.
   return addUsage(noUsage, isGuess ? { ...usage, estimated: true } : usage);
 }
@@ -278,6 +257,13 @@ export function usageOf(s: AttemptStream, durationMs: number): Usage {
 /** Models with a price in neither claude nor a price table: they count as the most expensive known model. */
 export function unknownModels({ unpriced, prices }: AttemptStream): readonly string[] {
   return unpriced.filter((model) => isUnknownModel(model, prices));
+}
+
+/** A foreground sub-agent may have no task of its own, but its call is open. */
+export function runningAgents({ openTasks, openTools }: Pick<AttemptStream, 'openTasks' | 'openTools'>): number {
+  const tasks = openTasks.values().filter((isAgent) => isAgent);
+  const calls = openTools.values().filter(({ name }) => name === 'Agent' || name === 'Task');
+  return Math.max([...tasks].length, [...calls].length);
 }
 
 /** Work continues after the last result: a turn has started, or a task runs in the background. */
@@ -293,15 +279,15 @@ function noteSessionId(s: AttemptStream, id: string | undefined): void {
   if (id === undefined || id === '') return;
   s.claudeSessionId ??= id;
   const known = s.claudeSessionIds;
-  // Nearly every line has the newest id; the list itself has one or two entries.
-  if (known.at(-1) !== id && known.length < maxOpen && !known.includes(id)) known.push(id);
+  if (!known.includes(id)) known.push(id);
 }
 
 function foldInit(s: AttemptStream, m: InitMessage): void {
   s.isNewConversation ||= s.sawInit && m.sessionId !== '' && m.sessionId !== s.claudeSessionId;
   s.sawInit = true;
   s.isEndForced = false;
-  noteTurnBegin(s);
+  s.isAtWork = true;
+  s.inTurn = true;
   s.startedWithoutHook ||= !s.hookSeen;
   if (m.sessionId !== '') s.claudeSessionId = m.sessionId;
   if (m.model !== undefined) s.model = m.model;
@@ -332,12 +318,10 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
   }
   if (m.messageId !== '' && !s.spoken.has(m.messageId)) {
     s.spoken.add(m.messageId);
-    const [oldest] = s.spoken;
-    if (s.spoken.size > maxOpen && oldest !== undefined) s.spoken.delete(oldest);
     if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
     if (model !== '<synthetic>' && isMainLoop) s.lastMessageId = m.messageId;
-    if (m.usage !== undefined && model !== '<synthetic>') foldMessageUsage(s, model, m.usage);
+    if (m.usage !== undefined && model !== '<synthetic>') Object.assign(s, addSeenMessage(s, model, m.usage, s.prices));
   }
   for (const block of m.blocks) {
     if (block.kind === 'text') {
@@ -345,22 +329,12 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
       if (text === '' || !isMainLoop) continue;
       s.lastText = text;
       s.lastSaid = block.text;
-    } else if (block.kind === 'tool-use' && block.id !== '' && s.openTools.size < maxOpen) {
+    } else if (block.kind === 'tool-use' && block.id !== '') {
       const tool = { name: cleanLine(block.name, toolChars), target: targetOf(block.input, s.cwd) };
       s.openTools.set(block.id, tool);
       showTool(s, block.id, tool);
     }
   }
-}
-
-function foldMessageUsage(s: AttemptStream, model: string, tokens: PricedTokens): void {
-  if (isImplausibleMessage(tokens)) rejectFigures(s, 'own');
-  else setSpending(s, addSeenMessage(s.spending, model, tokens, s.prices));
-}
-
-function rejectFigures(s: AttemptStream, whose: 'own' | 'before'): void {
-  s.hasOddFigures = true;
-  if (s.implausible !== 'own') s.implausible = whose;
 }
 
 /** Messages have the API's model name; claude's own figures have the name of `init`, which may end in `[1m]`. */
@@ -373,8 +347,7 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
   // A sub-agent's list does not count.
   if (m.taskList !== undefined && m.parentToolUseId === undefined) foldTaskList(s.taskList, m.taskList);
   for (const result of m.toolResults) {
-    if (result.isError) s.toolErrors += 1;
-    else s.toolsDone += 1;
+    if (!result.isError) s.toolsDone += 1;
     s.openTools.delete(result.toolUseId);
     if (s.currentToolId !== result.toolUseId) continue;
     // The oldest open call is shown next: with sub-agents that is the call that runs them.
@@ -411,33 +384,27 @@ function foldResponse(
 
 /** The baseline is requested first; an answer after a message of the model is an ordinary total. */
 function foldAnswer(s: AttemptStream, requestId: string, total: ReportedTotals): void {
-  if (!answersBase(requestId) || s.spending.costUsd > 0) {
+  if (!answersBase(requestId) || s.costUsd > 0) {
     foldTotal(s, total);
     return;
   }
-  setSpending(s, initialSpending(total, s.earlier?.booked, s.prices));
+  Object.assign(s, initialSpending(total, s.earlier?.booked, s.prices));
   s.unrecordedCostUsd = s.costUsd;
   delete s.earlier;
 }
 
 function foldTotal(s: AttemptStream, total: ReportedTotals): void {
-  const { costUsd, models, unpriced = [] } = total;
-  if (s.earlier !== undefined) s.spending = { ...s.spending, base: s.earlier.findBase() };
+  if (s.earlier !== undefined) Object.assign(s, { base: s.earlier.findBase() });
   delete s.earlier;
-  if (isImplausibleTotal({ costUsd, models })) {
-    rejectFigures(s, isImplausibleTotal(s.spending.base) ? 'before' : 'own');
-    return;
-  }
-  delete s.implausible;
-  if (s.isNewConversation) s.spending = startNewConversation(s.spending, costUsd);
+  if (s.isNewConversation) Object.assign(s, startNewConversation(s, total.costUsd));
   s.isNewConversation = false;
-  s.unpriced = unpriced;
-  setSpending(s, addReportedTotal(s.spending, total, s.prices));
+  s.unpriced = total.unpriced ?? [];
+  Object.assign(s, addReportedTotal(s, total, s.prices));
 }
 
 export function foldTotalAtEnd(s: AttemptStream, total: ReportedTotals): void {
   foldTotal(s, { ...total, unpriced: [...new Set([...s.unpriced, ...(total.unpriced ?? [])])] });
-  s.hasFinalTotals = s.implausible === undefined;
+  s.hasFinalTotals = true;
 }
 
 /** The beginning of our hook's output; a project has hooks as well. */
@@ -457,12 +424,19 @@ function foldHook(s: AttemptStream, m: HookMessage): void {
   if (m.stdout?.includes(ownHookMark)) s.restored = true;
 }
 
-function setSpending(s: AttemptStream, spending: ClaudeSpending): void {
-  s.spending = spending;
-  s.costUsd = spending.costUsd;
-  s.tokens = spending.tokens;
-  s.models = spending.models;
-  s.estimated = spending.estimated;
+/** Interrupted calls get no result. Sub-agents may continue. */
+function noteTurnEnd(s: AttemptStream): void {
+  s.openTools.clear();
+  s.isAtWork = s.openTasks.size > 0;
+  s.inTurn = false;
+}
+
+/** A task missing from the list has ended. The list does not contain foreground tasks. */
+function foldBackground(s: AttemptStream, tasks: readonly BackgroundTask[]): void {
+  const ids = new Set(tasks.map(({ id }) => id));
+  for (const id of s.backgroundTasks) if (!ids.has(id)) s.openTasks.delete(id);
+  for (const { id, isAgent } of tasks) s.openTasks.set(id, isAgent);
+  s.backgroundTasks = ids;
 }
 
 function showTool(s: AttemptStream, id: string | undefined, tool: OpenTool | undefined): void {
@@ -486,8 +460,6 @@ export function targetOf(input: JsonObject, cwd: string | undefined, max = toolC
   return cleanLine(inside, max);
 }
 
-/** More denied calls than any session makes; further ones are ignored. */
-const callsMax = 1_000;
 const nameChars = 60;
 const firstChars = 120;
 const namesMax = 20;
@@ -500,7 +472,7 @@ interface DeniedTool {
 export type DenialCounts = Map<string, DeniedTool>;
 
 function noteDenial(denials: DenialCounts, { id, tool }: DeniedToolCall, target: string): void {
-  if (denials.size < callsMax) denials.set(id, { tool, target: target || (denials.get(id)?.target ?? '') });
+  denials.set(id, { tool, target: target || (denials.get(id)?.target ?? '') });
 }
 
 export function denialCounts({ denials }: { readonly denials: DenialCounts }): DenialSummary | undefined {

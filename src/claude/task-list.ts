@@ -13,8 +13,6 @@ export interface ListedTask {
   readonly status: string;
 }
 
-/** More than any plan; further ones of a broken stream are ignored. */
-const tasksMax = 1_000;
 const subjectChars = 80;
 
 /** Reads `tool_use_result` of a user message; null when it does not concern the list. */
@@ -44,7 +42,6 @@ export function foldTaskList(list: Map<string, ListedTask>, change: TaskListChan
 
 function set(list: Map<string, ListedTask>, change: { id: string; subject?: string; status: string }): void {
   const { id, status } = change;
-  if (list.size >= tasksMax && !list.has(id)) return;
   const subject = change.subject === undefined ? (list.get(id)?.subject ?? `task ${id}`) : change.subject;
   list.set(cleanLine(id, subjectChars), { subject: cleanLine(subject, subjectChars), status });
 }

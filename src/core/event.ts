@@ -112,7 +112,6 @@ export interface Warning {
     | 'unknown-end'
     | 'unknown-line'
     | 'other-model'
-    | 'odd-figures'
     | 'leftover-processes'
     | 'limit-reached'
     | 'estimated-cost'

@@ -187,8 +187,8 @@ export interface Usage extends ModelUsage {
 export const noTokens: Tokens = { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 };
 export const noUsage: Usage = { costUsd: 0, tokens: noTokens, durationMs: 0, turns: 0, models: {} };
 
-/** Sanity limits of one reported figure: a count, the tokens of one message, and US dollars. */
-export const sanityLimits = { count: Number.MAX_SAFE_INTEGER, messageTokens: 100_000_000, usd: 100_000 };
+/** Sanity limits of one reported figure: a count, and US dollars. */
+export const sanityLimits = { count: Number.MAX_SAFE_INTEGER, usd: 100_000 };
 
 /** Saturates, so that no sum is infinite. */
 function sum(a: number, b: number): number {

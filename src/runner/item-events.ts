@@ -1,9 +1,8 @@
 /** Pure: log events for items, which are questions from sessions to the user. */
 
-import { runningAgents } from '../claude/activity.ts';
 import { rulesFor } from '../claude/permission-rules.ts';
 import { itemId, readAnswer } from '../claude/questions.ts';
-import type { AttemptStream } from '../claude/stream.ts';
+import { type AttemptStream, runningAgents } from '../claude/stream.ts';
 import type { EventBody } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import {

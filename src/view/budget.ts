@@ -170,8 +170,7 @@ function heldLines(groupId: GroupId, session: Omit<SessionBudget, 'heldUsd'>, he
   const held = `Held: ${formatMoney(heldUsd)} for session ${title}, counted as spent.`;
   const why =
     lost === undefined
-      ? 'claude was killed before it reported its final totals, or it reported implausible figures. ' +
-        'Check the bill of your account.'
+      ? 'claude was killed before it reported its final totals. Check the bill of your account.'
       : `Host ${safeLine(lost.join(', '), 200)}, where it ran, does not respond. The figure is known when ` +
         'the host is back; otherwise check the bill of your account.';
   return [`${held} ${why}`, `  record it:  ${commandText(book)}`, `  release it: ${commandText(free)}`];

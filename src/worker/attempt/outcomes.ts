@@ -103,14 +103,9 @@ export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId)
     const message = `${outcome.message} ${about}, or you decide. See: ${commandText(['group', 'budget', groupId])}`;
     return { ...outcome, message };
   }
-  const isOdd = outcome.warnings.some(({ code }) => code === 'odd-figures');
-  // Unless it ended by itself, it may have been killed as well.
-  const hasEnded = outcome.status === 'completed' || ['budget', 'claude-error'].includes(outcome.reason);
-  const odd = 'claude reported implausible figures';
-  const cut = 'The machine crashed, claude was killed, or output of the session was lost';
-  const cause = !isOdd ? cut : hasEnded ? odd : `${cut}; or ${odd}`;
   const message =
-    `${cause}. Up to ${formatMoney(heldUsd)} of possible further cost is held until you decide. ` +
+    'The machine crashed, claude was killed, or output of the session was lost. ' +
+    `Up to ${formatMoney(heldUsd)} of possible further cost is held until you decide. ` +
     `See: ${commandText(['group', 'budget', groupId])}`;
   return { ...outcome, warnings: [...outcome.warnings, { code: 'held-cost', message }] };
 }

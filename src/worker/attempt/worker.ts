@@ -362,8 +362,8 @@ export class Worker {
    */
   #endOverCap(): void {
     const { reservedUsd } = this.#options;
-    const { costUsd, spending, inTurn, openTasks } = this.stream;
-    const spentUsd = this.#isGuessing ? costUsd : spending.claimed.costUsd;
+    const { costUsd, claimed, inTurn, openTasks } = this.stream;
+    const spentUsd = this.#isGuessing ? costUsd : claimed.costUsd;
     const isOver = reservedUsd !== undefined && spentUsd > reservedUsd;
     if (isOver && inTurn && (openTasks.size > 0 || this.#isGuessing)) this.stop('budget');
   }

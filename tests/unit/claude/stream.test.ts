@@ -63,7 +63,7 @@ describe('foldMessage', () => {
     expect(fold(init, agent, inner, answer('b')).currentTool).toBe('Agent look around');
     const done = fold(init, agent, inner, answer('b'), answer('a', true));
     expect(done.currentTool).toBeUndefined();
-    expect([done.toolsDone, done.toolErrors, done.openTools.size]).toEqual([1, 1, 0]);
+    expect([done.toolsDone, done.openTools.size]).toEqual([1, 0]);
   });
 
   test('displayed text has no control characters and at most 80 or 200 characters', () => {
@@ -370,14 +370,13 @@ describe('totals that continue from an earlier process', () => {
     });
     expect(s.tokens).toMatchObject({ input: 2500 });
     expect(s.models['claude-opus-4-8[1m]']?.costUsd).toBeCloseTo(0.2, 9);
-    // The estimate was higher, sums differ in their last digits, or the figure is implausible: nothing is added.
+    // The estimate was higher, or sums differ in their last digits: nothing is added.
     for (const costUsd of [0.4, 0.5, 0.4 - 5e-7]) {
       expect(on({ ...booked, costUsd }, ...lines)).toMatchObject({
         costUsd: expect.closeTo(0.05, 9),
         unrecordedCostUsd: 0,
       });
     }
-    expect(on(booked, base(1e300), init).costUsd).toBe(0);
     const odd = on(booked, base(0.4, models(0.4, 1000)), base(0.4, models(0.4, 1000)), init);
     expect(odd).toMatchObject({ costUsd: expect.closeTo(0.15, 9) });
   });

@@ -2,28 +2,10 @@
 import { resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { needsQuotes, quoted } from '../core/id.ts';
+import { type PathResult, tryPath } from '../system/system-error.ts';
 import type { FileInfo, Files } from '../system/world.ts';
 
-/** `trouble` completes a sentence that begins with the path. */
-export type PathResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly trouble: string };
-
-/** Runs an action on a path. System errors become `trouble`; other errors are thrown. */
-export function tryPath<T>(action: () => T): PathResult<T> {
-  try {
-    return { ok: true, value: action() };
-  } catch (error) {
-    const { code } = error as { code?: unknown };
-    if (typeof code !== 'string') throw error;
-    return { ok: false, trouble: troubles[code] ?? `cannot be read (${code})` };
-  }
-}
-
-export const linkLoop = 'is a symlink loop';
-
-const troubles: Readonly<Record<string, string>> = {
-  ELOOP: linkLoop,
-  ENAMETOOLONG: 'is longer than a path can be',
-};
+export { tryPath } from '../system/system-error.ts';
 
 export const doesNotExist = 'does not exist';
 

@@ -157,11 +157,16 @@ function lostLog(path: string): LogLost {
   return new LogLost(fail('gone', message, restoreOrDelete(path, first)).failure);
 }
 
+export interface FollowedLog {
+  /** Reads what is new now. */
+  look(): void;
+  close(): void;
+}
+
 /**
- * Calls `onEvents` with the events after byte `from` (default: all) and with new ones, in batches, never synchronously.
- * If the writer removed events that it could not make durable, all events are delivered again with `isFresh`.
- * `onProblem` is called once, and following ends, when the log is damaged or gone. The returned function stops
- * following.
+ * Calls `onEvents` with the events after byte `from` (default: all) and with new ones, in batches. If the writer
+ * removed events that it could not make durable, all events are delivered again with `isFresh`. `onProblem` is called
+ * once, and following ends, when the log is damaged or gone.
  */
 export function followLog(
   world: World,
@@ -169,7 +174,7 @@ export function followLog(
   onEvents: (events: GroupEvent[], isFresh: boolean) => void,
   onProblem: (failure: Failure) => void = () => {},
   from = 0,
-): () => void {
+): FollowedLog {
   let position: LogPosition = logStart;
   let ended = false;
   let cancel = (): void => {};
@@ -208,7 +213,7 @@ export function followLog(
     look();
     if (!ended) lookAgain();
   });
-  return end;
+  return { look, close: end };
 }
 
 // * The text of an event log (pure): one header line with the version, then one event per line. A reader takes

@@ -10,7 +10,7 @@ import type { SessionDefinition, SessionId } from '../core/group.ts';
 import type { GivenAnswer } from '../core/item.ts';
 import type { ConversationChoice } from '../core/session-state.ts';
 import type { World } from '../system/world.ts';
-import { followLog, readLog } from './event-log.ts';
+import { followLog } from './event-log.ts';
 import { parseOwn } from './json.ts';
 import type { GroupPaths } from './paths.ts';
 
@@ -146,7 +146,7 @@ export function awaitAnswer(
     const settle = (answer: RequestAnswer | 'runner-gone'): void => {
       if (isSettled) return;
       isSettled = true;
-      stop();
+      log.close();
       cancel();
       if (answer === 'runner-gone') removeRequest(world, path);
       resolve(answer);
@@ -155,14 +155,13 @@ export function awaitAnswer(
       const answer = events.find((event) => event.type === 'request_answered' && event.requestId === requestId);
       if (answer !== undefined) settle(answer as RequestAnswer);
     };
-    const stop = followLog(world, paths.events, onEvents, () => settle('runner-gone'), sinceSize);
+    const log = followLog(world, paths.events, onEvents, () => settle('runner-gone'), sinceSize);
     const look = (): void => {
       const isTaken = world.files.info(path) === null;
       const holder = world.locks.holder(paths.lock);
       if (isTaken || holder === null) {
         // Any answer was logged before that, so this is the last necessary read of the log.
-        const log = readLog(world, paths.events);
-        if (log.ok) onEvents(log.value);
+        log.look();
         settle('runner-gone');
       }
       if (!isSettled) cancel = world.clock.after(lookEveryMs, look);

@@ -29,6 +29,25 @@ export function unlessMissing<T, F>(read: () => T, fallback: F): T | F {
   }
 }
 
+/** `trouble` completes a sentence that begins with the path; no full stop. */
+export type PathResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly trouble: string };
+
+/** Runs an action on a path. System errors become `trouble`; other errors are thrown. */
+export function tryPath<T>(action: () => T): PathResult<T> {
+  try {
+    return { ok: true, value: action() };
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === '') throw error;
+    return { ok: false, trouble: troubles[code] ?? `cannot be read (${code})` };
+  }
+}
+
+const troubles: Readonly<Record<string, string>> = {
+  ELOOP: 'is a symlink loop',
+  ENAMETOOLONG: 'is longer than a path can be',
+};
+
 /** An error shaped like node's own, for calls that go to the C library directly. */
 export function systemError(errno: number, call: string, path: string): Error {
   const known = Object.entries(constants.errno).find(([, number]) => number === errno);

@@ -9,14 +9,20 @@ import type { JsonObject } from '../store/json.ts';
 import { findObjectFault } from '../store/json-positions.ts';
 import { schema } from '../store/schema.ts';
 import { checkYaml, type Problem, readYaml, type Validated, wholeFile } from '../store/yaml-text.ts';
+import { tryPath } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 import { aboutFile, type ConfigFile, mcpFaults, settingsFaults } from './config-layers.ts';
-import { type RenderedJson, renderJson } from './json-template.ts';
 import { isTemplateName } from './places.ts';
 import { implicitVariables, undeclared } from './prompt-template.ts';
 import { type Lookup, parsePieces, problemIn, render, type Template } from './render.ts';
-import { decodeText, readBytesFile, sizeText, systemCode } from './text-file.ts';
+import { decodeText, readBytesFile, sizeText } from './text-file.ts';
 import { exampleValue, type VariableSpec, variableList } from './variables.ts';
+
+interface RenderedJson {
+  readonly text: string;
+  /** Faults of the JSON, each at its position in the template; unknown names are left to the caller. */
+  readonly problems: readonly Problem[];
+}
 
 export interface ConfigTemplate {
   readonly name: string;
@@ -114,7 +120,7 @@ function readConfigFiles(world: World, folder: string): Validated<ConfigFile[]> 
     else if (kind === 'file') takeFile(path);
     else for (const name of disk.list(join(folder, path))) if (!litter.test(name)) take(`${path}/${name}`);
   };
-  try {
+  const looked = tryPath(() => {
     const info = folder.includes('\0') ? null : disk.info(folder);
     if (info?.kind !== 'folder') report('', info === null ? 'does not exist' : 'is not a folder');
     const names = info?.kind === 'folder' ? disk.list(folder).filter((name) => !litter.test(name)) : [];
@@ -137,9 +143,8 @@ function readConfigFiles(world: World, folder: string): Validated<ConfigFile[]> 
     if (names.includes('mcp.json') && names.includes('.mcp.json')) {
       report('.mcp.json', 'means the same as mcp.json; keep only one of them');
     }
-  } catch (error) {
-    report('', `cannot be read (${systemCode(error)})`);
-  }
+  });
+  if (!looked.ok) report('', looked.trouble);
   if (entries > entriesMax) report('', `has more than ${entriesMax} files and folders`);
   if (bytes > wholeBytesMax) report('', `all files together are larger than ${sizeText(wholeBytesMax)}`);
   if (problems.length > 0) return { ok: false, problems };
@@ -213,6 +218,49 @@ function digestOf(files: readonly ConfigFile[]): string {
     hash.update(bytes);
   }
   return hash.digest('hex');
+}
+
+/**
+ * Fills in the variables of a JSON file. Inside a string a value is escaped, elsewhere it is one JSON value: it can
+ * neither end its string nor add a key.
+ */
+export function renderJson(template: Template, lookup: Lookup): RenderedJson {
+  let text = '';
+  let isInside = false;
+  for (const piece of parsePieces(template.text)) {
+    if (piece.kind === 'text') {
+      text += piece.text;
+      isInside = endsInside(piece.text, isInside);
+      continue;
+    }
+    const value = lookup(piece.name);
+    const known = typeof value === 'string' ? value : '';
+    text += isInside ? JSON.stringify(known).slice(1, -1) : jsonValue(known);
+  }
+  const fault = findObjectFault(text);
+  // No value has several lines, so the template's line is right.
+  return { text, problems: fault === null ? [] : [problemIn({ ...template, text }, fault.offset, fault.message)] };
+}
+
+function endsInside(text: string, before: boolean): boolean {
+  let isInside = before;
+  for (let index = 0; index < text.length; index += 1) {
+    const char = text[index];
+    if (char === '\\' && isInside) index += 1;
+    else if (char === '"') isInside = !isInside;
+  }
+  return isInside;
+}
+
+/** A value outside quotes: JSON as it is, such as a number or a list, anything else as a string. */
+function jsonValue(value: string): string {
+  try {
+    JSON.parse(value);
+    // Not serialised again, because that would round long numbers.
+    return value;
+  } catch {
+    return JSON.stringify(value);
+  }
 }
 
 export interface RenderedConfig {

@@ -10,8 +10,9 @@ import { hint } from '../core/nearest.ts';
 import { configRoot } from '../store/paths.ts';
 import { schema } from '../store/schema.ts';
 import { readYaml } from '../store/yaml-text.ts';
+import { tryPath } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
-import { readTextFile, systemCode } from './text-file.ts';
+import { readTextFile } from './text-file.ts';
 
 export const templateKinds = ['prompt', 'config', 'workflow'] as const;
 export type TemplateKind = (typeof templateKinds)[number];
@@ -231,34 +232,20 @@ export function templatesIn(world: World, place: TemplatePlace, kind: TemplateKi
 
 /** Missing and unreadable folders contain no templates. */
 function namesIn({ files }: World, folder: string): string[] {
-  try {
-    return files.list(folder);
-  } catch (error) {
-    systemCode(error);
-    return [];
-  }
+  const names = tryPath(() => files.list(folder));
+  return names.ok ? names.value : [];
 }
 
 function kindAt({ files }: World, path: string): string | null {
-  try {
-    return files.info(path)?.kind ?? null;
-  } catch (error) {
-    systemCode(error);
-    return null;
-  }
+  const info = tryPath(() => files.info(path));
+  return info.ok ? (info.value?.kind ?? null) : null;
 }
 
 /** A symlink in a project or pack must not lead out of it, because the text becomes part of a prompt. */
 function leadsOut({ files }: World, { path, place }: FoundTemplate): boolean {
   if (place.origin !== 'project' && place.pack === undefined) return false;
-  try {
-    const root = files.realPath(place.folder);
-    const real = files.realPath(path);
-    return root === null || real === null || !real.startsWith(`${root}${sep}`);
-  } catch (error) {
-    systemCode(error);
-    return true;
-  }
+  const isInside = tryPath(() => files.realPath(path)?.startsWith(`${files.realPath(place.folder)}${sep}`) === true);
+  return !isInside.ok || !isInside.value;
 }
 
 function refuseLink({ kind, name, path, place }: FoundTemplate): Result<never> {

@@ -1,4 +1,5 @@
 /** Reads whole files written by people: a problem is part of a sentence, never an exception. */
+import { tryPath } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 
 export type TextFile =
@@ -20,7 +21,7 @@ export function readTextFile(world: World, path: string, bytesMax: number): Text
 
 export function readBytesFile({ files }: World, path: string, bytesMax: number): BytesFile {
   if (path.includes('\0')) return { ok: false, trouble: 'is not a valid path: it contains a NUL character' };
-  try {
+  const read = tryPath((): BytesFile => {
     const info = files.info(path);
     if (info === null) return { ok: false, trouble: 'does not exist' };
     if (info.kind === 'folder') return { ok: false, trouble: 'is a folder' };
@@ -29,16 +30,8 @@ export function readBytesFile({ files }: World, path: string, bytesMax: number):
     const bytes = files.readBytes(path, 0, bytesMax + 1);
     if (bytes.length > bytesMax) return { ok: false, trouble: `is larger than ${sizeText(bytesMax)}` };
     return { ok: true, bytes };
-  } catch (error) {
-    return { ok: false, trouble: `cannot be read (${systemCode(error)})` };
-  }
-}
-
-/** The code of a system error such as EACCES; throws any other error again. */
-export function systemCode(error: unknown): string {
-  const { code } = error as { code?: unknown };
-  if (typeof code !== 'string') throw error;
-  return code;
+  });
+  return read.ok ? read.value : read;
 }
 
 /** The text without a byte order mark; null when it is not UTF-8. */

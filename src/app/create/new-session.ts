@@ -19,6 +19,7 @@ import { problemsFailure } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import type { LaterPlace } from '../../template/render.ts';
+import { realFolder } from '../../template/workflow/matrix.ts';
 import { type ProjectCommand, type ProjectFile, projectFileFor } from '../../template/workflow/project-file.ts';
 import {
   type GivenWork,
@@ -30,7 +31,7 @@ import {
 import { frozenTemplates, generatedConfig } from '../../worker/prepare/generated-config.ts';
 import type { AppContext } from '../app-context.ts';
 import { submit } from '../group-commands.ts';
-import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import { briefPath } from '../path-argument.ts';
 import { findSessionOf, type LoadedGroup, type LoadedSession, resolveGroup } from '../resolve.ts';
 import { startCheck } from '../run/run-check.ts';
 import { unfrozen } from './new-group.ts';
@@ -206,16 +207,8 @@ function projectOf(context: AppContext, project: string): Result<string> {
   const next = 'Give the path of an existing folder to --project.';
   if (project === '') return fail('usage', 'The path of the project is empty.', next);
   const path = resolve(context.cwd, project);
-  const { files } = context.world;
-  const found = lookAt(files, path);
-  if (!found.ok) return fail('usage', `The project ${briefPath(path)} ${found.trouble}.`, next);
-  if (found.value !== 'folder') return fail('usage', `The project ${briefPath(path)} is not a folder.`, next);
-  // claude needs the right to enter the folder.
-  const entered = lookAt(files, `${path}/.`);
-  if (!entered.ok) return fail('usage', `The project ${briefPath(path)} ${entered.trouble}.`, next);
-  const real = tryPath(() => files.realPath(path));
-  if (!real.ok) return fail('usage', `The project ${briefPath(path)} ${real.trouble}.`, next);
-  return real.value === null ? fail('usage', `The project ${briefPath(path)} is gone.`, next) : ok(real.value);
+  const real = realFolder(context.world, path);
+  return real.ok ? real : fail('usage', `The project ${briefPath(path)} ${real.trouble}.`, next);
 }
 
 /** Resolves `--depends-on`. `own`: the name of the session itself. */

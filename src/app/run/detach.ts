@@ -15,7 +15,7 @@ import type { ExitStatus, RunningProcess, World } from '../../system/world.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import type { AppContext } from '../app-context.ts';
 import type { GroupReference } from '../resolve.ts';
-import { LogReader } from '../watch/log-reader.ts';
+import { followGroup, type GroupFollower } from '../watch/follow-group.ts';
 import type { RunOptions } from './run-options.ts';
 
 const lookMs = 25;
@@ -37,10 +37,15 @@ export async function startDetached(
   const { world } = context;
   const { runnerLogs } = group.paths;
   const log = logFileFor(world, runnerLogs);
-  const events = new LogReader(world, group.paths.events);
   const started = startRunner(context, group, options, log);
   if (!started.ok) return started;
-  const outcome = await beginning(world, group.paths, events, started.value);
+  const events = followGroup(
+    world,
+    group,
+    () => {},
+    () => {},
+  );
+  const outcome = await beginning(world, group.paths, events, started.value).finally(() => events.close());
   if (outcome !== 'running') return refused(world, outcome, log);
   return ok({ kind: 'running', pid: started.value.identity.pid, log });
 }
@@ -91,7 +96,7 @@ export function runArguments({ config, rehearse, keep, retryFailed }: RunOptions
 async function beginning(
   world: World,
   paths: GroupPaths,
-  events: LogReader,
+  events: GroupFollower,
   runner: RunningProcess,
 ): Promise<'running' | ExitStatus> {
   let exit: ExitStatus | null = null;
@@ -102,7 +107,7 @@ async function beginning(
   for (;;) {
     // Check the runner before the log is read, so that the log includes its last events.
     const ended: ExitStatus | null = exit;
-    events.read();
+    events.catchUp();
     const run = events.state?.run?.runner;
     const isOurs = run?.pid === pid && run.startTime === startTime;
     if (isOurs && (ended !== null || isListed(world, paths, events.state?.status))) return 'running';

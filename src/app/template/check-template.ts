@@ -1,18 +1,24 @@
 /** Checks a template, a folder of templates or a project file. */
-import { basename, dirname, extname, resolve } from 'node:path';
+import { basename, dirname, extname, join, resolve } from 'node:path';
 import { readBackCheck } from '../../claude/launch/settings.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { type Problem, wholeFile, yamlBytesMax } from '../../store/yaml-text.ts';
 import { loadConfigTemplate, renderConfigTemplate } from '../../template/config-template.ts';
-import type { FoundTemplate, TemplatePlace } from '../../template/places.ts';
+import {
+  type FoundTemplate,
+  kindFolders,
+  type TemplatePlace,
+  templateKinds,
+  templatesIn,
+} from '../../template/places.ts';
 import { isProgramName, loadPromptTemplate } from '../../template/prompt-template.ts';
-import { isTemplateFolder, lookThrough } from '../../template/template-folder.ts';
 import { decodeText, readTextFile } from '../../template/text-file.ts';
 import { exampleValue } from '../../template/variables.ts';
 import { isProjectFile, loadProjectFile } from '../../template/workflow/project-file.ts';
 import { validateWorkflowFile } from '../../template/workflow.ts';
 import type { AppContext } from '../app-context.ts';
 import { kindOfPath, type NamedTemplate, placesFor } from '../create/named-template.ts';
+import { lookAt, tryPath } from '../path-argument.ts';
 
 type Checkable = Pick<NamedTemplate, 'kind' | 'path'>;
 
@@ -31,7 +37,7 @@ export function checkTemplates(context: AppContext, path: string): Result<Templa
   }
   const kind = kindOfPath(context, path);
   if (!kind.ok) return kind;
-  if (kind.value === 'config' && isTemplateFolder(context.world, path)) {
+  if (kind.value === 'config' && isTemplateFolder(context, path)) {
     const { templates, strays, problems } = checkFolder(context, path);
     return ok({ isFolder: true, templates, problems: [...strays, ...problems] });
   }
@@ -46,8 +52,45 @@ interface CheckedFolder {
 }
 
 export function checkFolder(context: AppContext, folder: string): CheckedFolder {
-  const { templates, problems: strays } = lookThrough(context.world, folder);
+  const found = templateKinds.map((kind) => ({
+    kind,
+    templates: templatesIn(context.world, { folder, origin: 'environment' }, kind),
+  }));
+  const templates = found.flatMap((one) => one.templates);
+  const strays = found.flatMap((one) => straysIn(context, join(folder, kindFolders[one.kind]), one));
   return { templates, strays, problems: templates.flatMap((template) => problemsOf(context, template)) };
+}
+
+function isTemplateFolder({ world }: AppContext, folder: string): boolean {
+  return templateKinds.some((kind) => {
+    const found = lookAt(world.files, join(folder, kindFolders[kind]));
+    return found.ok && found.value === 'folder';
+  });
+}
+
+const namingRules = {
+  prompt: 'prompts are named NAME.md',
+  config: 'configs are folders',
+  workflow: 'workflows are named NAME.yaml',
+};
+const otherFiles = /^(?:\..*|README(?:\.\w+)?|Thumbs\.db|desktop\.ini)$/i;
+
+/** The files of a folder for templates of one kind that no template name leads to. */
+function straysIn(
+  { world }: AppContext,
+  folder: string,
+  { kind, templates }: { readonly kind: Checkable['kind']; readonly templates: readonly FoundTemplate[] },
+): Problem[] {
+  const twice = templates
+    .filter(({ name }, index) => templates.findIndex((other) => other.name === name) < index)
+    .map(({ path }) => wholeFile(path, 'is ignored: another file here has the same name'));
+  const listed = tryPath(() => world.files.list(folder));
+  if (!listed.ok) return [...twice, wholeFile(folder, listed.trouble)];
+  const rule = `${namingRules[kind]}, with letters, digits, "-", "_" or "." in the name, 64 at most`;
+  const unnamed = listed.value
+    .filter((name) => !otherFiles.test(name) && templates.every(({ path }) => path !== join(folder, name)))
+    .map((name) => wholeFile(join(folder, name), `cannot be used: ${rule}`));
+  return [...twice, ...unnamed];
 }
 
 function problemsOf(context: AppContext, { kind, path }: Checkable): readonly Problem[] {

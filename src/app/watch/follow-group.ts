@@ -3,7 +3,7 @@ import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import { reduce } from '../../core/reduce.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
-import { followLog, readLog } from '../../store/event-log.ts';
+import { followLog } from '../../store/event-log.ts';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import { liveRunner } from '../live-runner.ts';
@@ -23,37 +23,25 @@ export function followGroup(
   onEvent: (event: GroupEvent, state: GroupState) => void,
   onProblem: (failure: Failure) => void,
 ): GroupFollower {
-  const { events: path } = group.paths;
   let state: GroupState | null = null;
   let lastSeq = 0;
-  const take = (events: readonly GroupEvent[]): void => {
+  const take = (events: readonly GroupEvent[], isFresh: boolean): void => {
+    // The writer withdrew events that it could not make durable. Rebuild the state without repeating output.
+    if (isFresh) state = null;
     for (const event of events) {
-      if (state !== null && event.seq <= state.lastSeq) continue;
       state = state === null ? initialState(event) : reduce(state, event);
       if (event.seq <= lastSeq) continue;
       lastSeq = event.seq;
       onEvent(event, state);
     }
   };
-  const stop = followLog(
-    world,
-    path,
-    (events, isFresh) => {
-      // The writer withdrew events that it could not make durable. Rebuild the state without repeating output.
-      if (isFresh) state = null;
-      take(events);
-    },
-    onProblem,
-  );
+  const log = followLog(world, group.paths.events, take, onProblem);
   return {
     get state() {
       return state;
     },
-    catchUp() {
-      const log = readLog(world, path);
-      if (log.ok) take(log.value);
-    },
-    close: stop,
+    catchUp: log.look,
+    close: log.close,
   };
 }
 

@@ -4,9 +4,8 @@ import { type Command, submit } from '../../app/group-commands.ts';
 import { answerItem } from '../../app/inbox.ts';
 import { liveRunner } from '../../app/live-runner.ts';
 import { type PauseReport, pauseAndNotify } from '../../app/pause-group.ts';
-import type { GroupReference } from '../../app/resolve.ts';
+import { type GroupReference, loadWithRunner } from '../../app/resolve.ts';
 import { startDetached } from '../../app/run/detach.ts';
-import { LogReader } from '../../app/watch/log-reader.ts';
 import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, errorText, type Failure, type Result } from '../../core/failure.ts';
@@ -160,14 +159,14 @@ const lookMs = 250;
 
 /** The group a moment later, or as soon as it does not run any more; null when its log is gone. */
 async function soonAfter(world: World, group: GroupReference): Promise<GroupState | null> {
-  const log = new LogReader(world, group.paths.events);
   const untilMs = world.clock.now() + firstMomentMs;
-  log.read();
-  while (log.state?.status === 'running' && !log.isBroken && world.clock.now() < untilMs) {
+  for (;;) {
+    const loaded = loadWithRunner(world, group);
+    if (!loaded.ok) return null;
+    const { state } = loaded.value;
+    if (state.status !== 'running' || world.clock.now() >= untilMs) return state;
     await delay(world.clock, lookMs);
-    log.read();
   }
-  return log.state;
 }
 
 export function becameOf(before: GroupStatus, state: GroupState | null, pid: number): Notice {

@@ -6,8 +6,9 @@ import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { quoted, slugify } from '../../core/id.ts';
 import { hasControl, sessionNameLengthMax } from '../../core/values.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
+import { type PathResult, tryPath } from '../../system/system-error.ts';
 import type { World } from '../../system/world.ts';
-import { readTextFile, systemCode } from '../text-file.ts';
+import { readTextFile } from '../text-file.ts';
 import type { Problems } from './problems.ts';
 import type { MatrixSpec, ProjectsSpec, SessionSpec, WorkflowFile } from './schema.ts';
 import { fillYamlText, type NameLookup } from './text.ts';
@@ -42,35 +43,34 @@ export interface MatrixContext {
   readonly problems: Problems;
 }
 
-type Found = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly trouble: string };
-
 /**
  * The absolute path that a text in the workflow file stands for. `trouble` completes a sentence that begins with the
  * path.
  */
-export function resolvePath({ baseFolder, home }: Pick<MatrixContext, 'baseFolder' | 'home'>, text: string): Found {
+export function resolvePath(
+  { baseFolder, home }: Pick<MatrixContext, 'baseFolder' | 'home'>,
+  text: string,
+): PathResult<string> {
   if (text.trim() === '') return { ok: false, trouble: 'is empty' };
   if (text.includes('\0')) return { ok: false, trouble: 'is not a valid path: it contains a NUL character' };
-  if (!text.startsWith('~')) return { ok: true, path: resolve(baseFolder, text) };
+  if (!text.startsWith('~')) return { ok: true, value: resolve(baseFolder, text) };
   if (!/^~(?:\/|$)/.test(text))
     return { ok: false, trouble: 'starts with "~" but not "~/"; only your own home folder is supported' };
   if (home === undefined || !isAbsolute(home)) return { ok: false, trouble: 'needs HOME, which is not set' };
-  return { ok: true, path: resolve(home, `.${text.slice(1)}`) };
+  return { ok: true, value: resolve(home, `.${text.slice(1)}`) };
 }
 
 /** The real path of an existing folder that may be entered. */
-export function realFolder({ files }: World, path: string): Found {
-  try {
+export function realFolder({ files }: World, path: string): PathResult<string> {
+  const real = tryPath((): PathResult<string> => {
     const info = files.info(path);
-    if (info === null) return { ok: false, trouble: 'does not exist' };
-    if (info.kind !== 'folder') return { ok: false, trouble: 'is not a folder' };
+    if (info !== null && info.kind !== 'folder') return { ok: false, trouble: 'is not a folder' };
     // Looking through the folder needs the right to enter it, which claude needs as well.
     files.info(`${path}/.`);
-    const real = files.realPath(path);
-    return real === null ? { ok: false, trouble: 'does not exist' } : { ok: true, path: real };
-  } catch (error) {
-    return { ok: false, trouble: `cannot be read (${systemCode(error)})` };
-  }
+    const value = files.realPath(path);
+    return value === null ? { ok: false, trouble: 'does not exist' } : { ok: true, value };
+  });
+  return real.ok ? real.value : real;
 }
 
 /** The dimensions of a matrix in the order of the file; undefined when one of them has a problem. */
@@ -143,8 +143,8 @@ function projectDimension(spec: ProjectsSpec, path: YamlPath, meanings: NameLook
       continue;
     }
     for (const folder of foldersOf(entry, context)) {
-      const real = looksUp ? realFolder(context.world, folder) : { ok: true as const, path: folder };
-      if (real.ok) add(folder, real.path);
+      const real = looksUp ? realFolder(context.world, folder) : { ok: true as const, value: folder };
+      if (real.ok) add(folder, real.value);
       else entry.report(`the project ${folder} ${real.trouble}`);
     }
     if (values.size > sessionsMax) {
@@ -186,11 +186,11 @@ function entriesOfFile(file: Entry, context: MatrixContext): Entry[] {
     return [];
   };
   if (!path.ok) return refuse(path.trouble);
-  const read = readTextFile(context.world, path.path, listBytesMax);
+  const read = readTextFile(context.world, path.value, listBytesMax);
   if (!read.ok) return refuse(read.trouble);
   const entries = read.text.split('\n').flatMap((line, index): Entry[] => {
     const text = line.trim();
-    const report = (message: string) => context.problems.add({ file: path.path, line: index + 1, column: 1, message });
+    const report = (message: string) => context.problems.add({ file: path.value, line: index + 1, column: 1, message });
     return text === '' || text.startsWith('#') ? [] : [{ text, report, isGuess: false }];
   });
   return entries.length > 0 ? entries : refuse('names no project');
@@ -199,8 +199,8 @@ function entriesOfFile(file: Entry, context: MatrixContext): Entry[] {
 /** The folders of a path or pattern; a folder whose name looks like a pattern is found by its name. */
 function foldersOf({ text, report }: Entry, context: MatrixContext): readonly string[] {
   const plain = resolvePath(context, text);
-  if (!isPattern(text) || (plain.ok && existsAsFolder(context.world, plain.path))) {
-    if (plain.ok) return [plain.path];
+  if (!isPattern(text) || (plain.ok && isFolder(context.world, plain.value))) {
+    if (plain.ok) return [plain.value];
     report(`the project ${quoted(text)} ${plain.trouble}`);
     return [];
   }
@@ -224,24 +224,20 @@ function matchFolders(context: MatrixContext, pattern: string): string[] | strin
   const slash = pattern.lastIndexOf('/', pattern.search(/[*?{]/));
   const start = resolvePath(context, slash < 0 ? '.' : pattern.slice(0, slash) || '/');
   if (!start.ok) return start.trouble;
-  try {
-    const root = files.realPath(start.path);
+  const found = tryPath(() => {
+    const root = files.realPath(start.value);
     if (root === null) return [];
     return files
-      .match(start.path, pattern.slice(slash + 1))
+      .match(start.value, pattern.slice(slash + 1))
       .filter((path) => files.realPath(path)?.startsWith(root.endsWith(sep) ? root : root + sep))
       .filter((path) => files.info(path)?.kind === 'folder');
-  } catch (error) {
-    return `cannot be searched (${systemCode(error)})`;
-  }
+  });
+  return found.ok ? found.value : found.trouble;
 }
 
-function existsAsFolder(world: World, path: string): boolean {
-  try {
-    return world.files.info(path)?.kind === 'folder';
-  } catch {
-    return false;
-  }
+function isFolder({ files }: World, path: string): boolean {
+  const info = tryPath(() => files.info(path));
+  return info.ok && info.value?.kind === 'folder';
 }
 
 export interface Instance {

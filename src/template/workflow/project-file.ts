@@ -9,10 +9,11 @@ import { type Setting, workSettings } from '../../core/definitions.ts';
 import { keyOf } from '../../core/setting-values.ts';
 import { schema } from '../../store/schema.ts';
 import { checkYaml, readYaml, type Validated, wholeFile, yamlBytesMax } from '../../store/yaml-text.ts';
+import { tryPath } from '../../system/system-error.ts';
 import type { World } from '../../system/world.ts';
 import { upToRepository } from '../places.ts';
 import { schemaShape, settingsIn } from '../setting-schema.ts';
-import { readTextFile, systemCode } from '../text-file.ts';
+import { readTextFile } from '../text-file.ts';
 import { Problems } from './problems.ts';
 import { memoize } from './template-cache.ts';
 import { type GivenWork, type SessionRepository, shellCommand } from './work-settings.ts';
@@ -35,12 +36,9 @@ export interface ProjectFile {
 export function projectFileFor(world: World, folder: string): Validated<ProjectFile | null> {
   for (const place of upToRepository(world, folder)) {
     const path = join(place, projectFileName);
-    try {
-      if (world.files.entryKind(path) === null) continue;
-    } catch (error) {
-      return { ok: false, problems: [wholeFile(path, `cannot be read (${systemCode(error)})`)] };
-    }
-    return loadProjectFile(world, path);
+    const kind = tryPath(() => world.files.entryKind(path));
+    if (!kind.ok) return { ok: false, problems: [wholeFile(path, kind.trouble)] };
+    if (kind.value !== null) return loadProjectFile(world, path);
   }
   return { ok: true, value: null };
 }

@@ -458,9 +458,9 @@ function projectOf(instance: Instance, scope: Scope, context: SessionContext): s
   const { text } = fillYamlText(path, spec.project, meanings, problems);
   if (problems.size > before) return baseFolder;
   const resolved = resolvePath(context, text);
-  const real = resolved.ok && looksUp ? realFolder(world, resolved.path) : resolved;
-  if (real.ok) return real.path;
-  problems.at(path, `the project ${resolved.ok ? resolved.path : quoted(text)} ${real.trouble}`);
+  const real = resolved.ok && looksUp ? realFolder(world, resolved.value) : resolved;
+  if (real.ok) return real.value;
+  problems.at(path, `the project ${resolved.ok ? resolved.value : quoted(text)} ${real.trouble}`);
   return baseFolder;
 }
 

@@ -2,11 +2,11 @@
 import { describeFailure, type Failure, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { Problem, Validated } from '../../store/yaml-text.ts';
+import { tryPath } from '../../system/system-error.ts';
 import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, loadConfigTemplate } from '../config-template.ts';
 import { type FoundTemplate, findTemplate, type TemplateKind, type TemplatePlace } from '../places.ts';
 import { loadPromptTemplate, type PromptTemplate } from '../prompt-template.ts';
-import { systemCode } from '../text-file.ts';
 import { resolvePath } from './matrix.ts';
 
 export interface TemplateCacheInput {
@@ -36,7 +36,7 @@ export class TemplateCache {
   /** The stored form of `name`: a path must mean the same from any folder. */
   reference(name: string): string {
     const path = isPath(name) ? resolvePath(this.#input, name) : null;
-    return path?.ok ? path.path : name;
+    return path?.ok ? path.value : name;
   }
 
   /** By name or path. `project`: the folder whose own templates come first; null for those of the group. */
@@ -69,12 +69,9 @@ export class TemplateCache {
     const path = resolvePath(this.#input, given);
     if (!path.ok) return { ok: false, trouble: `the path ${quoted(given)} ${path.trouble}` };
     const { files } = this.#input.world;
-    try {
-      if (files.info(path.path) !== null) return read(path.path);
-    } catch (error) {
-      return { ok: false, trouble: `${path.path} cannot be read (${systemCode(error)})` };
-    }
-    return { ok: false, trouble: `${path.path} does not exist` };
+    const info = tryPath(() => files.info(path.value));
+    if (info.ok && info.value !== null) return read(path.value);
+    return { ok: false, trouble: `${path.value} ${info.ok ? 'does not exist' : info.trouble}` };
   }
 
   #readPrompt(path: string): Validated<PromptTemplate> {

@@ -45,7 +45,7 @@ function follow(from?: number): void {
     }
     told.push(...some);
   };
-  end = followLog(world, path, onEvents, (failure) => problems.push(failure), from);
+  end = followLog(world, path, onEvents, (failure) => problems.push(failure), from).close;
 }
 
 test('a follower reports existing events and then every new one in order, however the bytes arrive', () => {

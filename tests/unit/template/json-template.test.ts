@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { findObjectFault } from '../../../src/store/json-positions.ts';
-import { renderJson } from '../../../src/template/json-template.ts';
+import { renderJson } from '../../../src/template/config-template.ts';
 import { fc } from '../../support/property.ts';
 
 const render = (text: string, values: Record<string, string>) =>

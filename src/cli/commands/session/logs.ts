@@ -2,7 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../app/live-runner.ts';
 import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
-import { LogReader } from '../../../app/watch/log-reader.ts';
+import { followGroup } from '../../../app/watch/follow-group.ts';
 import { commandText, see } from '../../../core/advice.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
@@ -53,7 +53,7 @@ export function define(command: Command, context: Context): void {
           );
         }
         const session = need(loadReferredSession(context, reference));
-        const { log, printer, look } = openTranscript(context, session, sinkFor(context, session, options));
+        const { log, printer, look, isBroken } = openTranscript(context, session, sinkFor(context, session, options));
         const title = titleOf(session.state, session.sessionId);
         let hasMore = await look();
         if (options.follow && hasMore && session.state.status === 'created') {
@@ -64,11 +64,12 @@ export function define(command: Command, context: Context): void {
           await delay(context.world.clock, lookEveryMs);
           hasMore = await look();
         }
+        log.close();
         printer.finish(hasMore);
         // A reader that closed the pipe, such as `head`, must not be told that the transcript is empty.
         if (printer.isEmpty && !context.stdout.isClosed) context.stderr.line(whyEmpty(session));
         if (!options.follow || hasMore) return;
-        if (log.isBroken) {
+        if (isBroken()) {
           return refuse(
             'gone',
             `Session ${title} cannot be followed: its group was deleted, or its log is damaged.`,
@@ -112,28 +113,41 @@ function sinkFor({ stdout }: Context, session: LoadedSession, { raw, json, grep 
 
 /** `look` prints what is new; true = more may follow. */
 function openTranscript({ world, stdout }: Context, session: LoadedSession, sink: TranscriptSink) {
-  const log = new LogReader(world, session.paths.events);
+  let isBroken = false;
   const marks = new TranscriptMarks(session.sessionId);
+  const log = followGroup(
+    world,
+    session,
+    (event) => marks.take([event]),
+    () => {
+      isBroken = true;
+    },
+  );
   const printer = new TranscriptPrinter(world, session, { stdout, sink, marks: marks.list });
   const look = async (): Promise<boolean> => {
     const hasRunner = liveRunner(world, session) !== null;
     // Read the size before the log, so that the log contains every attempt whose output is printed.
     const size = printer.size;
-    marks.take(log.read());
-    const hasMore = !log.isBroken && canGrow(session, log, hasRunner, world);
+    log.catchUp();
+    const hasMore = !isBroken && canGrow(session, log.state, hasRunner, world);
     // The session is over and no runner can start another attempt, so print to the end.
     await printer.printTo(hasMore ? size : printer.size);
     return hasMore;
   };
-  return { log, printer, look };
+  return { log, printer, look, isBroken: () => isBroken };
 }
 
 /** False when the session has ended, or when no process is left that could continue it. */
-function canGrow(session: LoadedSession, log: LogReader, hasRunner: boolean, world: Context['world']): boolean {
-  const record = log.state?.sessions.get(session.sessionId);
+function canGrow(
+  session: LoadedSession,
+  state: GroupState | null,
+  hasRunner: boolean,
+  world: Context['world'],
+): boolean {
+  const record = state?.sessions.get(session.sessionId);
   if (record === undefined) return false;
   // Wait, so that `logs --follow` can be started before the run.
-  if (log.state?.status === 'created') return true;
+  if (state?.status === 'created') return true;
   switch (record.state.status) {
     case 'running': {
       const { process } = record.state.attempt;

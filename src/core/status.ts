@@ -16,218 +16,98 @@ export type SessionStatus = (typeof sessionStatuses)[number];
 /** Group statuses in which something can still happen without a user's command, or waits for one. */
 export const activeGroupStatuses: ReadonlySet<GroupStatus> = new Set(['created', 'running', 'paused']);
 
-type GroupTable = Readonly<Record<GroupStatus, Partial<Record<EventType, GroupStatus>>>>;
+type Events = readonly EventType[];
 
-const running: Partial<Record<EventType, GroupStatus>> = {
-  group_changed: 'running',
-  group_redefined: 'running',
-  session_added: 'running',
-  session_changed: 'running',
-  session_removed: 'running',
+const edits: Events = ['group_changed', 'group_redefined', 'session_removed'];
+const requests: Events = ['session_changed', 'session_queued', 'session_message'];
+const attachment: Events = ['session_attaching', 'session_attached', 'session_detached'];
+const answers: Events = ['item_answered', 'item_withdrawn'];
+const afterwards: Events = ['session_cost_settled', 'session_booked', 'session_cleaned'];
+const process: Events = ['session_started', 'session_resumed', 'session_retrying', 'session_adopted'];
+const work: Events = ['session_identified', 'session_isolated', 'session_accepting', 'session_stopping'];
+const reports: Events = ['session_warning', 'session_stalled', 'session_host_lost', 'session_budget_warning'];
+const limits: Events = ['budget_warning', 'budget_exceeded', 'limit_reached', 'limit_lifted'];
+const pauses: Events = ['group_pausing', 'group_frozen', 'group_thawed'];
+
+type Moves<S extends string> = Partial<Record<EventType, S>>;
+
+/** These events happen in the status and leave it as it is. */
+function stay<S extends string>(status: S, ...events: Events): Moves<S> {
+  return Object.fromEntries(events.map((event) => [event, status]));
+}
+
+const running: Moves<GroupStatus> = {
+  ...stay('running', ...edits, ...requests, ...attachment, ...answers, 'session_cost_settled', 'session_booked'),
+  ...stay('running', ...process, ...work, ...reports, ...limits, ...pauses, 'session_budget_exceeded'),
+  ...stay('running', 'session_added', 'session_moved', 'session_starting', 'item_opened', 'request_answered'),
+  ...stay('running', 'session_completed', 'session_failed', 'session_paused', 'wave_finished', 'wave_decided'),
   // A runner died and the next one continues.
   group_resumed: 'running',
-  session_moved: 'running',
-  session_starting: 'running',
-  session_host_lost: 'running',
-  session_booked: 'running',
-  session_started: 'running',
-  session_resumed: 'running',
-  session_retrying: 'running',
-  session_adopted: 'running',
-  session_identified: 'running',
-  session_stopping: 'running',
-  session_attaching: 'running',
-  session_attached: 'running',
-  session_detached: 'running',
-  session_warning: 'running',
-  session_isolated: 'running',
-  session_accepting: 'running',
-  session_completed: 'running',
-  session_failed: 'running',
-  session_paused: 'running',
-  budget_warning: 'running',
-  budget_exceeded: 'running',
-  session_budget_warning: 'running',
-  session_budget_exceeded: 'running',
-  group_pausing: 'running',
-  group_frozen: 'running',
-  group_thawed: 'running',
-  limit_reached: 'running',
-  limit_lifted: 'running',
-  session_queued: 'running',
-  session_message: 'running',
-  session_stalled: 'running',
-  item_opened: 'running',
-  item_answered: 'running',
-  item_withdrawn: 'running',
-  wave_finished: 'running',
-  wave_decided: 'running',
-  request_answered: 'running',
-  session_cost_settled: 'running',
   group_paused: 'paused',
   group_completed: 'completed',
   group_failed: 'failed',
 };
 
-const groupTable: GroupTable = {
+const unfinished: Events = [...edits, ...requests, ...answers, ...attachment, ...afterwards, 'wave_decided'];
+
+const groupTable: Readonly<Record<GroupStatus, Moves<GroupStatus>>> = {
   created: {
-    group_changed: 'created',
-    group_redefined: 'created',
-    session_added: 'created',
-    session_changed: 'created',
-    session_removed: 'created',
-    session_queued: 'created',
-    session_message: 'created',
-    session_inherited: 'created',
-    rehearsal_chosen: 'created',
+    ...stay('created', ...edits, ...requests, 'session_added', 'session_inherited', 'rehearsal_chosen'),
     // Of sessions that were completed in another group.
     group_merged: 'created',
     group_started: 'running',
   },
   running,
   paused: {
-    group_changed: 'paused',
-    group_redefined: 'paused',
-    session_added: 'paused',
-    session_changed: 'paused',
-    session_removed: 'paused',
-    session_queued: 'paused',
-    session_message: 'paused',
-    item_answered: 'paused',
-    item_withdrawn: 'paused',
-    wave_decided: 'paused',
-    session_attaching: 'paused',
-    session_attached: 'paused',
-    session_detached: 'paused',
+    ...stay('paused', ...unfinished, 'session_added', 'group_merged'),
     group_resumed: 'running',
-    group_merged: 'paused',
-    session_cost_settled: 'paused',
-    session_booked: 'paused',
-    session_cleaned: 'paused',
     group_archived: 'archived',
   },
   completed: {
-    group_changed: 'completed',
-    group_redefined: 'completed',
+    // A session may have completed before the user could attach.
+    ...stay('completed', ...edits, ...afterwards, 'group_merged', 'session_detached'),
     session_added: 'paused',
-    session_removed: 'completed',
     session_queued: 'paused',
-    // It completed before the user could attach.
-    session_detached: 'completed',
-    group_merged: 'completed',
-    session_cost_settled: 'completed',
-    session_booked: 'completed',
-    session_cleaned: 'completed',
     group_archived: 'archived',
   },
   failed: {
-    group_changed: 'failed',
-    group_redefined: 'failed',
+    ...stay('failed', ...unfinished, 'group_merged'),
     session_added: 'paused',
-    session_changed: 'failed',
-    session_removed: 'failed',
-    session_queued: 'failed',
-    session_message: 'failed',
-    item_answered: 'failed',
-    item_withdrawn: 'failed',
-    wave_decided: 'failed',
-    session_attaching: 'failed',
-    session_attached: 'failed',
-    session_detached: 'failed',
     group_resumed: 'running',
-    group_merged: 'failed',
-    session_cost_settled: 'failed',
-    session_booked: 'failed',
-    session_cleaned: 'failed',
     group_archived: 'archived',
   },
-  archived: {
-    session_cleaned: 'archived',
-    session_cost_settled: 'archived',
-    session_booked: 'archived',
-  },
+  archived: stay('archived', ...afterwards),
 };
 
-const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, SessionStatus>>>> = {
+const notRunning: Events = [...requests, ...attachment, ...afterwards, 'session_warning', 'session_budget_warning'];
+
+const sessionTable: Readonly<Record<SessionStatus, Moves<SessionStatus>>> = {
   pending: {
-    session_cleaned: 'pending',
-    session_queued: 'pending',
-    session_message: 'pending',
-    session_moved: 'pending',
+    ...stay('pending', ...requests, 'session_cleaned', 'session_moved'),
     session_starting: 'running',
     session_inherited: 'completed',
-    session_changed: 'pending',
   },
   running: {
-    // Repeated for the same attempt when a crash came before the worker did anything.
-    session_starting: 'running',
-    session_started: 'running',
-    session_resumed: 'running',
-    session_retrying: 'running',
-    session_adopted: 'running',
-    session_identified: 'running',
-    session_stopping: 'running',
-    session_stalled: 'running',
-    item_opened: 'running',
-    item_answered: 'running',
-    item_withdrawn: 'running',
-    session_attaching: 'running',
-    session_detached: 'running',
-    session_message: 'running',
-    // Only another model.
-    session_changed: 'running',
-    session_warning: 'running',
-    session_cost_settled: 'running',
-    session_host_lost: 'running',
-    session_booked: 'running',
-    session_isolated: 'running',
-    session_accepting: 'running',
+    ...stay('running', ...process, ...work, ...reports, ...answers, 'item_opened', 'session_message'),
+    ...stay('running', 'session_attaching', 'session_detached', 'session_cost_settled', 'session_booked'),
+    // Repeated for the same attempt when a crash came before the worker did anything; and only another model.
+    ...stay('running', 'session_starting', 'session_changed'),
     session_completed: 'completed',
     session_failed: 'failed',
     session_paused: 'paused',
-    session_budget_warning: 'running',
   },
   paused: {
-    session_cleaned: 'paused',
-    session_cost_settled: 'paused',
-    session_booked: 'paused',
-    session_moved: 'paused',
-    session_queued: 'paused',
-    session_message: 'paused',
-    item_answered: 'paused',
-    item_withdrawn: 'paused',
+    ...stay('paused', ...notRunning, ...answers, 'session_moved', 'session_budget_exceeded'),
     session_starting: 'running',
-    session_changed: 'paused',
-    session_attaching: 'paused',
-    session_attached: 'paused',
-    session_detached: 'paused',
-    session_warning: 'paused',
-    session_budget_warning: 'paused',
-    session_budget_exceeded: 'paused',
   },
   completed: {
+    ...stay('completed', ...afterwards, 'session_detached', 'session_warning'),
     // The user has another message.
     session_queued: 'paused',
-    session_cleaned: 'completed',
-    session_cost_settled: 'completed',
-    session_booked: 'completed',
-    session_detached: 'completed',
-    session_warning: 'completed',
   },
   failed: {
-    session_cleaned: 'failed',
-    session_cost_settled: 'failed',
-    session_booked: 'failed',
-    session_moved: 'failed',
-    session_queued: 'failed',
-    session_message: 'failed',
+    ...stay('failed', ...notRunning, 'session_moved'),
     session_starting: 'running',
-    session_changed: 'failed',
-    session_attaching: 'failed',
-    session_attached: 'failed',
-    session_detached: 'failed',
-    session_warning: 'failed',
-    session_budget_warning: 'failed',
   },
 };
 

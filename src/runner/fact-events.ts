@@ -397,28 +397,8 @@ export function decisionEvents(
       case 'wait':
       case 'wish':
         return [];
-      case 'warn-budget': {
-        const { usage, limit } = decision;
-        return [{ type: 'budget_warning', usage, limit }];
-      }
-      case 'exceed-budget': {
-        const { usage, limit, action } = decision;
-        return [{ type: 'budget_exceeded', action, usage, limit }];
-      }
-      case 'warn-own-budget': {
-        const { sessionId, usage, limit } = decision;
-        return [{ type: 'session_budget_warning', sessionId, usage, limit }];
-      }
-      case 'exceed-own-budget': {
-        const { sessionId, usage, limit, action } = decision;
-        return [{ type: 'session_budget_exceeded', sessionId, action, usage, limit }];
-      }
-      case 'finish-wave': {
-        const { wave, accepted, cost } = decision;
-        return [{ type: 'wave_finished', wave, accepted, cost }];
-      }
-      case 'continue-wave':
-        return [{ type: 'wave_decided', wave: decision.wave, decision: 'continue', by: 'rule' }];
+      case 'record':
+        return [decision.event];
       case 'ask-wave': {
         const { wave, text } = decision;
         const item = world.random.uuid().slice(0, 8);

@@ -3,6 +3,7 @@
  * checks the promises of a run against its own books, which do not use GroupState.
  */
 
+import type { EventBody } from '../../src/core/event.ts';
 import { buildGraph } from '../../src/core/graph.ts';
 import {
   type GroupConfig,
@@ -27,7 +28,7 @@ export class CoreDriver {
   readonly config: GroupConfig;
   /** Starts in the order in which they happened. */
   readonly started: SessionId[] = [];
-  readonly notices: Decision[] = [];
+  readonly notices: EventBody[] = [];
   private readonly known = new Map<SessionId, Known>();
   /** Sessions that may start in this run. */
   private readonly open = new Set<SessionId>();
@@ -166,19 +167,9 @@ export class CoreDriver {
       this.log.add({ type: 'session_stopping', sessionId: decision.sessionId, attemptId, reason: decision.reason });
       return;
     }
-    this.notices.push(decision);
-    if (decision.do === 'warn-budget') {
-      this.log.add({ type: 'budget_warning', usage: decision.usage, limit: decision.limit });
-    } else if (decision.do === 'warn-own-budget') {
-      const { do: _, ...fields } = decision;
-      this.log.add({ type: 'session_budget_warning', ...fields });
-    } else if (decision.do === 'exceed-own-budget') {
-      const { do: _, ...fields } = decision;
-      this.log.add({ type: 'session_budget_exceeded', ...fields });
-    } else if (decision.do === 'exceed-budget') {
-      const { action, usage, limit } = decision;
-      this.log.add({ type: 'budget_exceeded', action, usage, limit });
-    }
+    if (decision.do !== 'record') return;
+    this.notices.push(decision.event);
+    this.log.add(decision.event);
   }
 
   private checkPlan(): void {

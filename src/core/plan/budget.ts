@@ -3,10 +3,11 @@
  * without a live runner: spent + sum of reservations never exceeds it. Amounts are US dollars.
  */
 
+import type { EventBody } from '../event.ts';
 import { roundUsd } from '../group.ts';
 import { ownBudgetLeft, type SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import type { DayBudget, Decision } from './decision.ts';
+import type { DayBudget } from './decision.ts';
 
 /** A single message would exhaust a smaller share. */
 const shareUsdMin = 0.05;
@@ -106,7 +107,8 @@ export function deservesNewGrant(
 }
 
 export interface BudgetVerdict {
-  readonly notices: Decision[];
+  /** Not logged yet. */
+  readonly notices: EventBody[];
   readonly isOver: boolean;
 }
 
@@ -116,34 +118,34 @@ export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, numb
   if (limit === undefined) return { notices: [], isOver: false };
   let usage = state.usage.costUsd;
   for (const cost of liveUsd.values()) usage = roundUsd(usage + cost);
-  const notices: Decision[] = [];
+  const notices: EventBody[] = [];
   if (!state.budgetWarned && state.sessions.size > 0 && usage >= limit * warningThreshold) {
-    notices.push({ do: 'warn-budget', usage, limit });
+    notices.push({ type: 'budget_warning', usage, limit });
   }
   const isReached = usage >= limit;
   const isDone = state.counts.completed === state.sessions.size;
   if (isReached && !state.budgetExceeded && !isDone) {
     const action = { warn: 'continued', stop: 'stopped', pause: 'paused' } as const;
-    notices.push({ do: 'exceed-budget', action: action[onBudgetExceeded], usage, limit });
+    notices.push({ type: 'budget_exceeded', action: action[onBudgetExceeded], usage, limit });
   }
   return { notices, isOver: isReached && onBudgetExceeded !== 'warn' };
 }
 
 /** Due notices about sessions' own caps that were not logged yet. `liveUsd` as in judgeBudget. */
-export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): Decision[] {
+export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): EventBody[] {
   const { warningThreshold, onBudgetExceeded } = state.group.config;
-  const notices: Decision[] = [];
+  const notices: EventBody[] = [];
   for (const [sessionId, record] of state.sessions) {
     const limit = record.definition.maxBudgetUsd;
     if (limit === undefined || record.state.status === 'completed') continue;
     const usage = roundUsd(record.usage.costUsd + (liveUsd.get(sessionId) ?? 0));
     if (record.budgetSaid === undefined && usage >= limit * warningThreshold) {
-      notices.push({ do: 'warn-own-budget', sessionId, usage, limit });
+      notices.push({ type: 'session_budget_warning', sessionId, usage, limit });
     }
     // claude enforces the cap of a running session; it may still complete with its last message.
     if (record.budgetSaid === 'exceeded' || record.state.status !== 'paused' || !isBudgetExhausted(record)) continue;
     const action = onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
-    notices.push({ do: 'exceed-own-budget', sessionId, action, usage, limit });
+    notices.push({ type: 'session_budget_exceeded', sessionId, action, usage, limit });
   }
   return notices;
 }

@@ -1,13 +1,9 @@
 /** Inputs of `decide` (schedule.ts) besides the state, and its results. */
 import type { Advice } from '../advice.ts';
-import type { AttemptKind, SlotLease, StopReason } from '../event.ts';
+import type { AttemptKind, EventBody, SlotLease, StopReason } from '../event.ts';
 import type { GroupId, SessionDefinition, SessionId, SessionSet } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import { type GroupState, isThrottled } from '../state.ts';
-import type { WaveResults } from '../waves.ts';
-
-/** US dollars. */
-type Amounts = { readonly usage: number; readonly limit: number };
 
 export type Decision =
   /** Start the session's next attempt in a free slot. `reserveUsd` becomes its `--max-budget-usd`. */
@@ -30,20 +26,8 @@ export type Decision =
       readonly prefer?: string;
     }
   | { readonly do: 'stop'; readonly sessionId: SessionId; readonly reason: StopReason }
-  /** Report once that a share of the budget is spent. */
-  | ({ readonly do: 'warn-budget' } & Amounts)
-  | ({ readonly do: 'warn-own-budget'; readonly sessionId: SessionId } & Amounts)
-  /** Report once that the budget is exhausted, or that it was exceeded and the group continues. */
-  | ({ readonly do: 'exceed-budget'; readonly action: 'stopped' | 'paused' | 'continued' } & Amounts)
-  /** Report once that a session's own cap is exhausted. */
-  | ({
-      readonly do: 'exceed-own-budget';
-      readonly sessionId: SessionId;
-      readonly action: 'stopped' | 'paused';
-    } & Amounts)
-  | ({ readonly do: 'finish-wave'; readonly wave: number } & Pick<WaveResults, 'accepted' | 'cost'>)
-  /** By the group's rule. */
-  | { readonly do: 'continue-wave'; readonly wave: number }
+  /** A notice about the budget, the end of a wave, or the next wave by the group's rule. */
+  | { readonly do: 'record'; readonly event: EventBody }
   /** Ask the user. */
   | { readonly do: 'ask-wave'; readonly wave: number; readonly text: string }
   /** Nothing can be started for this reason: until a time, or until something outside changes. */

@@ -66,7 +66,8 @@ export function schedule(state: GroupState, context: SchedulingContext, refuse: 
   const step = blocker === 'needs-person' ? null : waveStep(state);
   if (step !== null) return { decisions: [step], hold: null };
   const budget = judgeBudget(state, context.liveUsd);
-  const decisions: Decision[] = [...budget.notices, ...ownNotices(state, context.liveUsd)];
+  const notices = [...budget.notices, ...ownNotices(state, context.liveUsd)];
+  const decisions = notices.map((event): Decision => ({ do: 'record', event }));
   if (budget.isOver) return { decisions: [...decisions, ...stopForBudget(state)], hold: settleForBudget(state) };
   // claude does not notice that its output is lost, including its result and cost; so it is stopped in time.
   if (context.isDiskLow === true) decisions.push(...stopWorking(state, 'disk'));

@@ -133,8 +133,8 @@ function settleDry(state: GroupState, ids: readonly SessionId[]): Decision[] {
   if (limit === undefined) throw new Error('Internal error: stuck [this is a bug]: sessions are ready and none starts');
   const usage = state.usage.costUsd;
   const action = state.group.config.onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
-  const notice: Decision[] = state.budgetExceeded ? [] : [{ do: 'exceed-budget', action, usage, limit }];
-  return [...notice, settleForBudget(state)];
+  const event = { type: 'budget_exceeded', action, usage, limit } as const;
+  return [...(state.budgetExceeded ? [] : [{ do: 'record', event } as const]), settleForBudget(state)];
 }
 
 function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): SettlementBlocker {

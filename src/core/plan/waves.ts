@@ -45,10 +45,11 @@ export function waveStep(state: GroupState): Decision | null {
   if (results === null) return null;
   const { accepted, cost } = results;
   const isKnown = finished?.wave === wave && finished.accepted === accepted && finished.cost === cost;
-  if (!isKnown) return { do: 'finish-wave', wave, accepted, cost };
+  if (!isKnown) return { do: 'record', event: { type: 'wave_finished', wave, accepted, cost } };
   if (wave === count) return null;
   const failures = ruleFailures(state, results, quotes?.[wave - 1] ?? null);
-  if (failures?.length === 0) return { do: 'continue-wave', wave };
+  if (failures?.length === 0)
+    return { do: 'record', event: { type: 'wave_decided', wave, decision: 'continue', by: 'rule' } };
   if (openWaveItem(state) !== undefined) return null;
   return { do: 'ask-wave', wave, text: resultsText(state, results, failures ?? []) };
 }

@@ -190,18 +190,18 @@ describe('top-up of a running session', () => {
 describe('budget notices', () => {
   test.each([
     [0.79, []],
-    [0.8, ['warn-budget']],
-    [2, ['warn-budget', 'exceed-budget']],
+    [0.8, ['budget_warning']],
+    [2, ['budget_warning', 'budget_exceeded']],
   ])('with on_budget_exceeded pause, spending %p of $1 sends the expected notices', (spent, wanted) => {
     const notices = judgeBudget(stateWith({ maxBudgetUsd: 1 }, spent)).notices;
-    expect(notices.map((notice) => notice.do)).toEqual(wanted as never);
+    expect(notices.map((notice) => notice.type)).toEqual(wanted as never);
   });
 
   test('with on_budget_exceeded warn, passing the cap sends a warning and the group continues', () => {
     const state = stateWith({ maxBudgetUsd: 1, onBudgetExceeded: 'warn' }, 1);
     expect(judgeBudget(state).notices).toEqual([
-      { do: 'warn-budget', usage: 1, limit: 1 },
-      { do: 'exceed-budget', action: 'continued', usage: 1, limit: 1 },
+      { type: 'budget_warning', usage: 1, limit: 1 },
+      { type: 'budget_exceeded', action: 'continued', usage: 1, limit: 1 },
     ]);
     expect(decide(state, { preparingMax: 9 }).filter((decision) => decision.do === 'start')).toHaveLength(3);
   });
@@ -213,7 +213,7 @@ describe('budget notices', () => {
     log.add({ type: 'budget_exceeded', action: 'continued', usage: 1.5, limit: 1 });
     expect(judgeBudget(log.state).notices).toEqual([]);
     log.add({ type: 'group_changed', config: { ...log.state.group.config, maxBudgetUsd: 1.2 } });
-    expect(judgeBudget(log.state).notices.map((notice) => notice.do)).toEqual(['exceed-budget']);
+    expect(judgeBudget(log.state).notices.map((notice) => notice.type)).toEqual(['budget_exceeded']);
   });
 
   test('a group without sessions sends no budget notice', () => {
@@ -228,9 +228,9 @@ describe('budget notices', () => {
   test('costs of running attempts count for the budget warning and for the budget limit', () => {
     const live = (usd: number) => judgeBudget(stateWith({ maxBudgetUsd: 10 }, 4, 5), new Map([[sid(2), usd]]));
     expect(live(3.9)).toEqual({ notices: [], isOver: false });
-    expect(live(4)).toMatchObject({ notices: [{ do: 'warn-budget', usage: 8 }], isOver: false });
+    expect(live(4)).toMatchObject({ notices: [{ type: 'budget_warning', usage: 8 }], isOver: false });
     expect(live(6)).toMatchObject({
-      notices: [{ do: 'warn-budget' }, { do: 'exceed-budget', usage: 10 }],
+      notices: [{ type: 'budget_warning' }, { type: 'budget_exceeded', usage: 10 }],
       isOver: true,
     });
   });
@@ -253,7 +253,7 @@ describe('exhausted group budget', () => {
   test('with on_budget_exceeded pause, the group pauses and reports it once', () => {
     const driver = settledWith('pause');
     expect(driver.step()).toMatchObject({ status: 'paused', reason: 'budget' });
-    expect(driver.notices.map((notice) => notice.do)).toEqual(['warn-budget', 'exceed-budget']);
+    expect(driver.notices.map((notice) => notice.type)).toEqual(['budget_warning', 'budget_exceeded']);
     expect(driver.notices[1]).toMatchObject({ action: 'paused', usage: 1, limit: 1 });
   });
 
@@ -288,8 +288,8 @@ describe('exhausted group budget', () => {
     expect(settled?.status === 'paused' && settled.message).toContain('its own budget');
     const own = { sessionId: sid(1), usage: 0.9995, limit: 1 };
     expect(driver.notices).toEqual([
-      { do: 'warn-own-budget', ...own },
-      { do: 'exceed-own-budget', action: 'paused', ...own },
+      { type: 'session_budget_warning', ...own },
+      { type: 'session_budget_exceeded', action: 'paused', ...own },
     ]);
   });
 
@@ -309,15 +309,17 @@ describe('exhausted group budget', () => {
     driver.step();
     expect(warnings(0.79)).toEqual([]);
     const warning = { sessionId: sid(1), usage: 0.8, limit: 1 };
-    expect(warnings(0.8)).toEqual([{ do: 'warn-own-budget', ...warning }]);
+    expect(warnings(0.8)).toEqual([{ type: 'session_budget_warning', ...warning }]);
     driver.log.add({ type: 'session_budget_warning', ...warning });
     // The attempt may still complete with its last message.
     expect(warnings(1)).toEqual([]);
     driver.finish(sid(1), 'paused', usage(1));
-    expect(ownNotices(driver.log.state)).toMatchObject([{ do: 'exceed-own-budget', action: 'paused', usage: 1 }]);
+    expect(ownNotices(driver.log.state)).toMatchObject([
+      { type: 'session_budget_exceeded', action: 'paused', usage: 1 },
+    ]);
     const session = sessionDefinition(1, [], { maxBudgetUsd: 1.1 });
     driver.log.add({ type: 'session_changed', sessionId: sid(1), session });
-    expect(ownNotices(driver.log.state)).toMatchObject([{ do: 'warn-own-budget', usage: 1, limit: 1.1 }]);
+    expect(ownNotices(driver.log.state)).toMatchObject([{ type: 'session_budget_warning', usage: 1, limit: 1.1 }]);
   });
 
   test('completing with the last cent exceeds no budget, and on_budget_exceeded stop still stops the group', () => {
@@ -330,8 +332,8 @@ describe('exhausted group budget', () => {
     driver.finish(sid(2), 'paused', usage(1));
     driver.step();
     expect(driver.notices).toMatchObject([
-      { do: 'warn-own-budget', sessionId: sid(2) },
-      { do: 'exceed-own-budget', sessionId: sid(2), action: 'stopped' },
+      { type: 'session_budget_warning', sessionId: sid(2) },
+      { type: 'session_budget_exceeded', sessionId: sid(2), action: 'stopped' },
     ]);
   });
 

@@ -119,13 +119,6 @@ export interface SessionDefinition extends SessionSettings {
   readonly createdAt: string;
 }
 
-export interface WorktreeReplacement {
-  /** ISO 8601; distinguishes one replacement from another. */
-  readonly at: string;
-  /** Its branch, or, if that was gone too, the commit from which its work starts again. */
-  readonly from: 'branch' | 'base';
-}
-
 export interface Workspace {
   readonly path: string;
   /** The project within the worktree, absolute; claude's working directory. */
@@ -141,8 +134,8 @@ export interface Workspace {
   readonly checkout?: string;
   /** The commit checked out there, if it is not the base; full id. */
   readonly origin?: string;
-  /** The last replacement; absent = its folder was never missing. */
-  readonly remade?: WorktreeReplacement;
+  /** When it was last created again, ISO 8601; absent = its folder was never missing. */
+  readonly remadeAt?: string;
 }
 
 export interface Changes {

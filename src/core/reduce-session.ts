@@ -317,8 +317,7 @@ function isolate(
   record: SessionRecord,
   { workspace }: Extract<SessionEvent, { type: 'session_isolated' }>,
 ): void {
-  if (record.workspace !== undefined && record.workspace.remade?.at !== workspace.remade?.at) record.unaware = true;
-  if (workspace.remade?.from === 'base') delete record.committed;
+  if (record.workspace !== undefined && record.workspace.remadeAt !== workspace.remadeAt) record.unaware = true;
   record.workspace = workspace;
   noteBase(state, workspace);
 }
@@ -363,7 +362,6 @@ function completeSession(
 ): void {
   endAttempt(state, record, event);
   const work = defined({ work: event.work });
-  noteCommitted(record);
   record.state = { status: 'completed', ...answerOf(event), ...work };
   delete record.finished;
   delete record.rejections;
@@ -477,13 +475,7 @@ function reject(
 ): void {
   const { finished: answer } = record;
   delete record.finished;
-  noteCommitted(record);
   record.rejection = { message, output, ...defined({ answer }) };
-}
-
-/** Work is committed before it is checked. */
-function noteCommitted(record: SessionRecord): void {
-  if (record.workspace !== undefined && record.definition.commit !== false) record.committed = true;
 }
 
 /** Attempts that end for these reasons: claude has stored the prompt but received no answer. */
@@ -509,7 +501,6 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   else delete record.promptUnsent;
   // Its worker's usage was counted when it ended.
   if (attempt.accepting) return;
-  if (attempt.identified) delete record.committed;
   // Before an answer the prompt may have been lost; it is better sent twice than never.
   if (isAnswered(event.usage)) delete record.unaware;
   if (isAnswered(event.usage)) delete record.taskChanged;

@@ -128,10 +128,8 @@ export interface SessionRecord {
   portBase?: number;
   /** Present once the worktree was created, absent again once it is gone. */
   workspace?: Workspace;
-  /** The worktree was created again since the model last answered in it, see Workspace.remade. */
+  /** The worktree was created again since the model last answered in it, see Workspace.remadeAt. */
   unaware?: true;
-  /** All work of its attempts is committed on its branch. */
-  committed?: true;
   /** claude's answer, while only acceptance is left. */
   finished?: SessionResult;
   rejections?: number;

@@ -1,5 +1,4 @@
 /** worker/: one attempt of one session. This file: the interface to the host that runs it, which may be remote. */
-import type { ConversationLoss } from '../claude/launch/resume-prompt.ts';
 import type { ProcessIdentity, Warning } from '../core/event.ts';
 import { type Failure, fail, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
@@ -107,8 +106,8 @@ export interface WorkspaceInput {
 
 export interface PreparedWorkspace {
   readonly folder: string;
-  /** The worktree was missing and was created again, which claude must be told. */
-  readonly loss?: ConversationLoss;
+  /** The worktree was missing and was created again from this branch, which claude must be told. */
+  readonly remadeFrom?: string;
   readonly workspace?: Workspace;
   /** The links in its workspace. */
   readonly linked?: readonly LinkedEntry[];

@@ -7,11 +7,6 @@ import { asData } from '../../core/text.ts';
 import { isSlashCommand } from '../control.ts';
 import { fenced } from './instructions.ts';
 
-export interface ConversationLoss {
-  readonly branch: string;
-  readonly kept: 'all' | 'commits' | 'nothing';
-}
-
 export interface ResumePromptInput {
   readonly task: string;
   readonly isTaskChanged?: boolean;
@@ -28,7 +23,8 @@ export interface ResumePromptInput {
   readonly isRolledBack?: boolean;
   /** Its last messages are dropped from the conversation. */
   readonly isRewound?: boolean;
-  readonly loss?: ConversationLoss;
+  /** Its worktree was missing and was created again from this branch. */
+  readonly remadeFrom?: string;
   /** Quoted answers to its questions. */
   readonly answers?: readonly string[];
   /** Its questions wait for a user. */
@@ -40,10 +36,10 @@ export interface ResumePromptInput {
 /** For a conversation that ends with a prompt the model has never seen; repeating it would be paid for in each turn. */
 export function repeatPrompt({
   messages = [],
-  loss,
+  remadeFrom,
   answers = [],
-}: Pick<ResumePromptInput, 'messages' | 'loss' | 'answers'>): string {
-  return [unserved, ...lossWords(loss), ...answers, ...messages.flatMap((text) => [added, text])].join('\n\n');
+}: Pick<ResumePromptInput, 'messages' | 'remadeFrom' | 'answers'>): string {
+  return [unserved, ...remadeWords(remadeFrom), ...answers, ...messages.flatMap((text) => [added, text])].join('\n\n');
 }
 
 /**
@@ -63,7 +59,7 @@ export function resumePrompt(input: ResumePromptInput): string {
 const opening = 'The task of this session:';
 
 function promptWords(input: ResumePromptInput): string {
-  const { task, kind, continues, failure, rejection, messages = [], loss, isTaskChanged = false } = input;
+  const { task, kind, continues, failure, rejection, messages = [], remadeFrom, isTaskChanged = false } = input;
   const { answers = [], asks = false } = input;
   const said = [...answers, ...messages.flatMap((text) => [added, text])];
   const alone = asks ? '' : ` ${noAnswers}`;
@@ -74,7 +70,7 @@ function promptWords(input: ResumePromptInput): string {
   // Announced by the opening, the task comes first in a new conversation; a known one ends with a reminder of it.
   if (!continues) {
     const other = isTaskChanged ? [otherTask] : [];
-    return [task, why, `${fresh}${alone}`, ...other, ...lossWords(loss), ...said].join('\n\n');
+    return [task, why, `${fresh}${alone}`, ...other, ...remadeWords(remadeFrom), ...said].join('\n\n');
   }
   const lostNote = [
     ...(input.spokenWith ? [spoken] : []),
@@ -85,7 +81,7 @@ function promptWords(input: ResumePromptInput): string {
   ];
   const look = rejection === undefined ? [`${check}${alone}`] : [];
   const heading = isTaskChanged ? changed : again;
-  return [why, ...lostNote, ...look, ...lossWords(loss), heading, task, ...said].join('\n\n');
+  return [why, ...lostNote, ...look, ...remadeWords(remadeFrom), heading, task, ...said].join('\n\n');
 }
 
 const added = 'The user adds:';
@@ -136,29 +132,13 @@ const rewound =
   'The user has taken the conversation back: the last messages are left out of it. What you did in them is to be ' +
   'seen in the files alone.';
 
-function lossWords(loss: ConversationLoss | undefined): string[] {
-  if (loss === undefined) return [];
-  const gone =
+function remadeWords(branch: string | undefined): string[] {
+  if (branch === undefined) return [];
+  return [
     'In the meantime your working folder, a git worktree, was gone. The session runner has made it again from its ' +
-    `branch ${loss.branch}.`;
-  const look = 'Look at the files now, and do that work again before you go on.';
-  switch (loss.kept) {
-    case 'all':
-      return [
-        `${gone} All of your work had been committed there, so nothing of it is lost. Only what git does not keep, ` +
-          'such as ignored files and repositories within it, may have to be made again.',
-      ];
-    case 'commits':
-      return [
-        `${gone} What was committed there is in it. All changes that were in no commit are lost, whatever the ` +
-          `conversation says about them. ${look}`,
-      ];
-    case 'nothing':
-      return [
-        `${gone} That holds no commit of yours, so all files you had written or changed there are as they were ` +
-          `before you began, whatever the conversation says about them. ${look}`,
-      ];
-  }
+      `branch ${branch}. What was committed there is in it. Changes that were in no commit are lost, whatever the ` +
+      'conversation says about them. Look at the files now, and do again what is missing before you go on.',
+  ];
 }
 
 const spoken =

@@ -97,7 +97,6 @@ function noteSpoken(record: SessionRecord): void {
   // The model has received more messages, and may have done more.
   delete record.finished;
   delete record.promptUnsent;
-  delete record.committed;
 }
 
 function goOn(state: GroupState, record: SessionRecord, id: SessionId): void {

@@ -5,7 +5,7 @@
 import { basename, dirname, join, relative } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionId, Workspace, WorktreeReplacement } from '../../core/group.ts';
+import type { SessionId, Workspace } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
 import { parseOwn } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -55,7 +55,7 @@ export interface WorkspaceIntent {
   readonly target?: string;
   readonly parents: readonly string[];
   /** As in Workspace; also stored here, because a crash may come before it is reported. */
-  readonly remade?: WorktreeReplacement;
+  readonly remadeAt?: string;
 }
 
 /** Null when there is none, or an unreadable one. */
@@ -74,12 +74,12 @@ function writeIntent(files: Files, path: string, intent: WorkspaceIntent): Resul
 }
 
 function workspaceOf(intent: WorkspaceIntent): Workspace {
-  const { path, folder, repository, branch, base, target, remade } = intent;
-  return { path, folder, repository, branch, base, ...defined({ target, remade }) };
+  const { path, folder, repository, branch, base, target, remadeAt } = intent;
+  return { path, folder, repository, branch, base, ...defined({ target, remadeAt }) };
 }
 
-function remadeNow({ world }: Git, from: WorktreeReplacement['from']): WorktreeReplacement {
-  return { at: new Date(world.clock.now()).toISOString(), from };
+function now({ world }: Git): string {
+  return new Date(world.clock.now()).toISOString();
 }
 
 /** `cca/<group-slug>/<NNN>-<name>` with safe characters; without a name only the number. */
@@ -172,7 +172,7 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
     ...intent,
     state: 'restoring',
     // A restore that began before a crash is the same one.
-    remade: (intent.state === 'restoring' && intent.remade) || remadeNow(git, commit === null ? 'base' : 'branch'),
+    remadeAt: (intent.state === 'restoring' && intent.remadeAt) || now(git),
   };
   if (!isNothingLeft) {
     const written = writeIntent(files, plan.intentFile, again);
@@ -221,7 +221,7 @@ async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<MadeWorksp
   const draft: WorkspaceIntent = {
     ...{ state: 'making', repository, path, folder: join(path, inside), branch, base: start, parents },
     ...(target === null ? {} : { target }),
-    ...(plan.isKnown === true ? { remade: remadeNow(git, 'base') } : {}),
+    ...(plan.isKnown === true ? { remadeAt: now(git) } : {}),
   };
   const begun = await beginBranch(git, plan, draft, top);
   if (!begun.ok) return begun;

@@ -127,7 +127,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const env = environment(world, options, paths, input);
         const found = await workspaces.workspaceFor({ ...input, paths, env: commandEnv, isElsewhere });
         if (!found.ok) return found;
-        const { folder, loss, linked, workspace } = found.value;
+        const { folder, remadeFrom, linked, workspace } = found.value;
         const ofProject = findSettings(world, folder);
         const harmless = checkFound(world, ofProject, env);
         if (!harmless.ok) return harmless;
@@ -139,7 +139,12 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
         const systems = contextOf(record.definition);
         const about = isElsewhere ? {} : sessionVariables(git, state, { ...record, ...defined({ workspace }) });
-        const place = { folder, ...defined({ loss, linked }), env: { ...env, ...about }, helpers: userLogin.helpers };
+        const place = {
+          folder,
+          ...defined({ remadeFrom, linked }),
+          env: { ...env, ...about },
+          helpers: userLogin.helpers,
+        };
         const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // The session's files exist already. The project's resume file is updated only once the session can start.
@@ -294,7 +299,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   return ok({ spawn: { program, args, cwd: folder, env, ...streamsAndLimits(world, subject) }, prompt, commands });
 }
 
-function promptInput({ record, attempt, loss }: Subject, task: string, continues: boolean): ResumePromptInput {
+function promptInput({ record, attempt, remadeFrom }: Subject, task: string, continues: boolean): ResumePromptInput {
   const { lastFailure: failure, rejection } = record;
   return {
     task,
@@ -307,7 +312,7 @@ function promptInput({ record, attempt, loss }: Subject, task: string, continues
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
     isRolledBack: record.lost?.some(({ attempt: lost }) => lost.number === attempt.number - 1) === true,
     isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
-    ...defined({ failure, rejection, loss }),
+    ...defined({ failure, rejection, remadeFrom }),
     messages: record.messages.filter((text) => !isSlashCommand(text)),
     asks: record.definition.ask === 'wait',
     answers: leftAnswers(record).flatMap((item) => (item.left === 'quote' ? [quoteAnswer(item)] : [])),

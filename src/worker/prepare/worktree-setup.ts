@@ -1,6 +1,5 @@
 /** Creates, fills and sets up the worktree of a session. Loaded only by runs that have worktrees. */
 import { join } from 'node:path';
-import type { ConversationLoss } from '../../claude/launch/resume-prompt.ts';
 import { isFaberRunning } from '../../context/faber/state-file.ts';
 import { defined } from '../../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
@@ -12,7 +11,7 @@ import type { Base } from '../../core/state.ts';
 import { findRepository, type Git } from '../../git/git.ts';
 import { noteIgnored } from '../../git/ignored-output.ts';
 import { copyIncluded } from '../../git/include.ts';
-import { commitOf, runOwn } from '../../git/run-git.ts';
+import { commitOf } from '../../git/run-git.ts';
 import { isOurFile, recordSetUpFiles } from '../../git/stage.ts';
 import { placeBelow } from '../../git/worktrees/levels.ts';
 import { branchName, makeWorkspace, readIntent } from '../../git/worktrees/workspace.ts';
@@ -112,16 +111,16 @@ export async function setUp(
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
   if (isNew) world.files.remove(paths.setupDone);
   // There may have been a crash since the worktree was created.
-  const round = workspace.remade?.at ?? '';
+  const round = workspace.remadeAt ?? '';
   const isSetUp = world.files.readText(paths.setupDone) === round;
   const known = record.workspace;
-  const isChanged = known === undefined || known.remade?.at !== workspace.remade?.at;
-  const loss = known !== undefined && (isChanged || record.unaware) ? await lossOf(git, record, workspace) : undefined;
+  const isChanged = known === undefined || known.remadeAt !== workspace.remadeAt;
+  const remadeFrom = known !== undefined && (isChanged || record.unaware) ? workspace.branch : undefined;
   const copied = isSetUp ? ok({ notes: [] }) : await copyIncluded(git, workspace, projectPath);
-  const lost = loss === undefined ? [] : [describeLoss(loss)];
+  const lost = remadeFrom === undefined ? [] : [remadeNote(remadeFrom)];
   // Report it even if it cannot be filled.
   if (isChanged) isolated(workspace, [...notes, ...lost, ...(copied.ok ? copied.value.notes : [])]);
-  const place = { folder: workspace.folder, workspace, ...defined({ loss }) };
+  const place = { folder: workspace.folder, workspace, ...defined({ remadeFrom }) };
   if (isElsewhere) {
     if (!isSetUp) await noteIgnored(git, workspace.path, paths.ignoredBefore);
     return copied.ok ? ok(place) : copied;
@@ -219,21 +218,7 @@ function withResolution(failure: Failure, baseCommits: readonly SessionRecord[])
   return fail(failure.reason, failure.message, `Resolve it with \`${command}\` and commit the result.`);
 }
 
-async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Promise<ConversationLoss> {
-  const { path, branch, base, remade } = workspace;
-  const hasBegun = record.claudeSessionIds.length > 0;
-  if (!hasBegun || (record.committed === true && remade?.from === 'branch')) return { branch, kept: 'all' };
-  const counted = await runOwn(git, path, ['rev-list', '--count', `${base}..refs/heads/${branch}`]);
-  // If unknown, the message for commits holds too.
-  const commits = counted.ok ? Number.parseInt(counted.value, 10) : null;
-  return { branch, kept: commits === 0 ? 'nothing' : 'commits' };
-}
-
-function describeLoss({ branch, kept }: ConversationLoss): string {
-  const what = {
-    all: 'No work is lost',
-    commits: 'Its commits are kept, but uncommitted changes are lost. claude is told',
-    nothing: 'The session had not committed anything, so its changes are lost. claude is told',
-  };
-  return `The session's worktree was missing and was created again from branch ${branch}. ${what[kept]}.`;
+function remadeNote(branch: string): string {
+  const made = `The session's worktree was missing and was created again from branch ${branch}.`;
+  return `${made} Changes that were in no commit are lost. claude is told.`;
 }

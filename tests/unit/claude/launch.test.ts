@@ -351,14 +351,11 @@ describe('resumePrompt', () => {
 
   test('a prompt lists existing work if the conversation has an outdated view of its worktree', () => {
     const resume = { task: 'T', kind: 'resume', continues: true } as const;
-    const words = (kept: 'all' | 'commits' | 'nothing') => resumePrompt({ ...resume, loss: { branch: 'b', kept } });
-    expect(words('all')).toMatch(/was gone.* branch b\. All of your work .*nothing of it is lost[\s\S]*\n\nT$/);
-    expect(words('all')).not.toContain('do that work again');
-    expect(words('commits')).toMatch(/was gone.*in no commit are lost.*do that work again[\s\S]*\n\nT$/);
-    expect(words('nothing')).toMatch(/was gone.*no commit of yours.*do that work again[\s\S]*\n\nT$/);
-    const loss = { branch: 'b', kept: 'nothing' } as const;
-    expect(resumePrompt({ ...resume, continues: false, loss })).toContain('no commit of yours');
-    expect(repeatPrompt({ loss })).toContain('no commit of yours');
+    const remadeFrom = 'b';
+    const words = resumePrompt({ ...resume, remadeFrom });
+    expect(words).toMatch(/was gone.* branch b\. .*in no commit are lost.*do again what is missing[\s\S]*\n\nT$/);
+    expect(resumePrompt({ ...resume, continues: false, remadeFrom })).toContain('branch b. ');
+    expect(repeatPrompt({ remadeFrom })).toContain('branch b. ');
     expect(resumePrompt(resume)).not.toContain('was gone');
   });
 

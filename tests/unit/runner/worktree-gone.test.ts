@@ -83,16 +83,16 @@ test('uncommitted work of a missing worktree is lost: the user is warned once, c
   const group = makeGroup();
   await runAndPause(group, true, () => write(group, 'a-1.txt'));
   takeAway(group);
-  expect(await runAndPause(group, false)).toContain('no commit of yours');
+  expect(await runAndPause(group, false)).toContain('in no commit are lost');
   expect(warnings(group)).toEqual([gone]);
-  expect(warnings(group)[0]).toContain('so its changes are lost');
+  expect(warnings(group)[0]).toContain('in no commit are lost');
   // Claude started and never answered, so it may not have stored the prompt.
-  expect(await runAndPause(group, true)).toContain('no commit of yours');
+  expect(await runAndPause(group, true)).toContain('in no commit are lost');
   expect(await finish(group)).not.toContain('was gone');
   expect(warnings(group)).toHaveLength(1);
 });
 
-test('after a missing worktree with committed work, a message says that nothing is lost', async () => {
+test('committed work of a missing worktree is in the new one', async () => {
   const group = makeGroup({ accept: 'test -e ../ready', acceptIn: 'worktree', acceptRetries: 0 });
   const run = group.run(rig.env);
   const { fake } = await begin(group);
@@ -103,10 +103,9 @@ test('after a missing worktree with committed work, a message says that nothing 
   writeFileSync(join(worktree(group), '..', 'ready'), '');
   const retry = group.run(rig.env, { retryFailed: true });
   const again = await begin(group);
-  expect(again.prompt).toContain('nothing of it is lost');
+  expect(again.prompt).toContain('What was committed there is in it.');
   expect(readdirSync(worktree(group))).toContain('a-1.txt');
   await again.fake.succeed();
   expect(await retry.result).toMatchObject({ status: 'completed' });
   expect(warnings(group)).toEqual([gone]);
-  expect(warnings(group)[0]).toContain('No work is lost');
 });

@@ -11,7 +11,6 @@ import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import { limitMsMax } from '../core/state.ts';
 import { parseOwn } from '../store/json.ts';
-import { errorCode } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 
 export interface GateReading {
@@ -21,19 +20,7 @@ export interface GateReading {
   readonly probe: 'none' | 'mine' | 'other';
 }
 
-export interface LimitGate {
-  /** null without a limit. */
-  read(): GateReading | null;
-  /** Closes the gate until `resetsAtMs`, or with backoff when claude reported no plausible reset time. */
-  close(resetsAtMs: number | undefined, limitType: string | undefined): void;
-  /** True when this run may start the probe now. */
-  claimProbe(): boolean;
-  open(): void;
-  /** Records for all runs that usage is near the limit until its window ends at `untilMs`. */
-  noteNear(untilMs: number): void;
-  /** Usage is near the limit: sessions run one at a time. */
-  isNear(): boolean;
-}
+export type LimitGate = ReturnType<typeof openLimitGate>;
 
 interface GateFile {
   readonly untilMs: number;
@@ -56,7 +43,6 @@ export interface LimitGateOptions {
   /** Names the login, see `gateKey`. */
   readonly key: string;
   readonly runId: string;
-  readonly warn?: (message: string) => void;
 }
 
 /** A hash that identifies the login. */
@@ -101,77 +87,43 @@ function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType
   };
 }
 
-/** If the gate file cannot be used, `warn` is called once and this run keeps its limits in memory. */
-function gateFile(world: World, { root, key, runId, warn = () => {} }: LimitGateOptions) {
-  const { files, locks, machine } = world;
+export function openLimitGate(world: World, { root, key, runId }: LimitGateOptions) {
+  const { clock, files, locks, machine, processes } = world;
   const folder = join(root, 'limits');
   const path = join(folder, `${key}.json`);
-  let known: GateFile | null = null;
-  /** The last change could not be written. */
-  let isAlone = false;
-  let isWarned = false;
-  const attempt = <T>(action: () => T): T | undefined => {
-    try {
-      return action();
-    } catch (error) {
-      const code = errorCode(error);
-      if (code === '') throw error;
-      const message = `The usage limits in ${path} cannot be accessed (${code}). Limits of other runs are ignored.`;
-      if (!isWarned) warn(message);
-      isWarned = true;
-      return undefined;
-    }
-  };
-  const read = (): GateFile | null => {
-    const found = isAlone ? undefined : attempt(() => readGate(world, path));
-    if (found !== undefined) known = found;
-    return known;
-  };
-  /** True when the file was changed; false when `change` returns null or another run is writing. */
-  const update = (change: (file: GateFile | null) => GateFile | null): boolean => {
-    const done = attempt(() => {
-      files.makeFolder(folder);
-      const lock = locks.tryLock(join(folder, `${key}.lock`), { identity: machine.self, runId });
-      if (lock === null) return false;
-      try {
-        const next = change(readGate(world, path));
-        if (next !== null) files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
-        return next !== null;
-      } finally {
-        lock.release();
-      }
-    });
-    isAlone = done === undefined;
-    if (done !== undefined) return done;
-    const next = change(known);
-    known = next ?? known;
-    return next !== null;
-  };
-  const clear = (): void => {
-    attempt(() => files.remove(path));
-    known = null;
-  };
-  return { read, update, clear };
-}
-
-export function openLimitGate(world: World, options: LimitGateOptions): LimitGate {
-  const { clock, machine, processes } = world;
-  const { runId } = options;
-  const { read, update, clear } = gateFile(world, options);
   const holdsProbe = ({ probe }: GateFile): boolean =>
     probe !== undefined && clock.now() - probe.atMs < probeMsMax && processes.isAlive(probe.runner);
+  /** Called several times per step, usually without a file, so the existence check avoids a costly exception. */
+  const readFile = () => (files.info(path) === null ? null : parseOwn<GateFile>(files.readText(path)));
+  /** True when the file was changed; false when `change` returns null or another run is writing. */
+  const update = (change: (file: GateFile | null) => GateFile | null): boolean => {
+    files.makeFolder(folder);
+    const lock = locks.tryLock(join(folder, `${key}.lock`), { identity: machine.self, runId });
+    if (lock === null) return false;
+    try {
+      const next = change(readFile());
+      if (next !== null) files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
+      return next !== null;
+    } finally {
+      lock.release();
+    }
+  };
+  const nearUntil = () => readFile()?.nearUntilMs ?? 0;
 
   return {
-    read() {
-      const file = read();
+    /** Null without a limit. */
+    read(): GateReading | null {
+      const file = readFile();
       if (file === null || file.untilMs === 0) return null;
       const probe = !holdsProbe(file) ? 'none' : file.probe?.runId === runId ? 'mine' : 'other';
       return { untilMs: file.untilMs, ...(file.limitType ? { limitType: file.limitType } : {}), probe };
     },
-    close(resetsAtMs, limitType) {
+    /** Closes the gate until `resetsAtMs`, or with backoff when claude reported no plausible reset time. */
+    close(resetsAtMs: number | undefined, limitType: string | undefined): void {
       update((file) => closed(file, { nowMs: clock.now(), resetsAtMs, limitType }));
     },
-    claimProbe() {
+    /** True when this run may start the probe now. */
+    claimProbe(): boolean {
       return update((file) => {
         const now = clock.now();
         if (file === null || file.untilMs === 0 || now < file.untilMs) return null;
@@ -179,32 +131,21 @@ export function openLimitGate(world: World, options: LimitGateOptions): LimitGat
         return { ...file, probe: { runId, runner: machine.self, atMs: now } };
       });
     },
-    open() {
-      const nearUntilMs = read()?.nearUntilMs ?? 0;
-      if (nearUntilMs > clock.now()) {
-        update((file) => (file === null ? null : { untilMs: 0, guesses: 0, nearUntilMs }));
-        return;
-      }
-      clear();
+    open(): void {
+      const nearUntilMs = nearUntil();
+      if (nearUntilMs <= clock.now()) files.remove(path);
+      else update((file) => (file === null ? null : { untilMs: 0, guesses: 0, nearUntilMs }));
     },
-    noteNear(nearUntilMs) {
+    /** Records for all runs that usage is near the limit until its window ends at `untilMs`. */
+    noteNear(untilMs: number): void {
       update((file) => {
-        if ((file?.nearUntilMs ?? 0) >= nearUntilMs) return null;
-        return { untilMs: 0, guesses: 0, ...file, nearUntilMs };
+        if ((file?.nearUntilMs ?? 0) >= untilMs) return null;
+        return { untilMs: 0, guesses: 0, ...file, nearUntilMs: untilMs };
       });
     },
-    isNear() {
-      return (read()?.nearUntilMs ?? 0) > clock.now();
+    /** Usage is near the limit: sessions run one at a time. */
+    isNear(): boolean {
+      return nearUntil() > clock.now();
     },
   };
-}
-
-/** Called several times per step, usually without a file, so the existence check avoids a costly exception. */
-function readGate({ files, clock }: World, path: string): GateFile | null {
-  if (files.info(path)?.kind !== 'file') return null;
-  const file = parseOwn<GateFile>(files.readText(path));
-  if (file === null) return null;
-  const { untilMs, nearUntilMs = 0 } = file;
-  const farthestMs = clock.now() + limitMsMax;
-  return untilMs <= farthestMs && nearUntilMs <= farthestMs ? file : null;
 }

@@ -16,7 +16,7 @@ import {
   ownProblem,
   type SessionChanges,
 } from '../core/edit.ts';
-import type { EventBody, EventType } from '../core/event.ts';
+import type { EventBody } from '../core/event.ts';
 import { describeFailure, errorText, fail, ok, type Result } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
 import { type GroupId, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
@@ -33,7 +33,6 @@ import {
 } from '../core/session-state.ts';
 import { sessionProblem } from '../core/setting-values.ts';
 import type { GroupState } from '../core/state.ts';
-import { nextGroupStatus } from '../core/status.ts';
 import { listNames } from '../core/text.ts';
 import { isWhole, promptProblem } from '../core/values.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -157,18 +156,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       if (!record) return fail('not-found', `There is no session ${command.sessionId} in this group.`, '');
       const taken = attachedProblem(state, record, command.kind);
       if (taken !== null) return taken;
-      const events =
-        command.kind === 'say'
-          ? sayEvents(world, asked, record, command)
-          : command.kind === 'answer-item'
-            ? itemEvents(asked, record, command)
-            : command.kind === 'edit-session' || command.kind === 'allow-tools'
-              ? editSessionEvents(state, record, editOf(record, command))
-              : command.kind === 'attach-session' ||
-                  command.kind === 'open-attached' ||
-                  command.kind === 'detach-session'
-                ? attachEvents(state, record, command)
-                : sessionCommandEvents(world, asked, record, command);
+      const events = sessionCommandEvents(world, asked, record, command);
       if (!events.ok) return events;
       const withdrawn = events.value.length > 0 && withdrawing.has(command.kind) ? withdrawals(record) : [];
       return ok({ events: [...withdrawn, ...events.value], sessionId: command.sessionId });
@@ -199,51 +187,17 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
     group: { id },
     status,
   } = state;
-  const rulesOut = (event: EventType): boolean => nextGroupStatus(status, event) === null;
   const about = `Group ${id} is ${status}`;
-  switch (kind) {
-    case 'add-session':
-      if (!rulesOut('session_added')) return null;
-      return fail('illegal-transition', `${about}.`, 'Create a new group for further sessions.');
-    case 'edit-session':
-    case 'allow-tools':
-      if (!rulesOut('session_changed')) return null;
-      if (status === 'completed') return null;
-      return fail('illegal-transition', `${about}; its sessions cannot be changed.`, 'Create a new group.');
-    case 'remove-session': {
-      if (!rulesOut('session_removed')) return null;
-      const next = advise('Delete the whole group with', ['group', 'delete', id]);
-      return fail('illegal-transition', `${about}; its sessions cannot be removed.`, next);
-    }
-    case 'pause-session':
-    case 'resume-session':
-    case 'retry-session':
-    case 'say':
-    case 'answer-item':
-      if (!rulesOut('session_queued')) return null;
-      return fail('usage', `${about}; its sessions cannot be changed.`, see('group', 'show', id));
-    case 'decide-wave':
-      if (!rulesOut('wave_decided')) return null;
-      return fail('usage', `${about}; none of its waves waits for a decision.`, see('group', 'show', id));
-    case 'attach-session':
-    case 'open-attached':
-      // For other statuses the session's own message is more specific.
-      if (status !== 'archived') return null;
-      return fail('usage', `${about}; its sessions cannot be changed.`, see('group', 'show', id));
-    case 'edit-group':
-      if (!rulesOut('group_changed')) return null;
-      return fail('usage', `${about} and cannot be changed.`, 'Create a new group.');
-    case 'archive': {
-      if (status === 'archived' || !rulesOut('group_archived')) return null;
-      const next =
-        status === 'running'
-          ? advise('Its runner exited. Continue it with', runCommand(state))
-          : advise('Run it first, or delete it with', ['group', 'delete', id]);
-      return fail('illegal-transition', `${about}; only completed, failed and paused groups can be archived.`, next);
-    }
-    default:
-      return null;
+  if (status === 'archived' && kind !== 'archive' && kind !== 'settle-cost') {
+    const next = advise('Create a new group, or delete this one with', ['group', 'delete', id]);
+    return fail('illegal-transition', `${about} and cannot be changed.`, next);
   }
+  if (kind !== 'archive' || (status !== 'created' && status !== 'running')) return null;
+  const next =
+    status === 'running'
+      ? advise('Its runner exited. Continue it with', runCommand(state))
+      : advise('Run it first, or delete it with', ['group', 'delete', id]);
+  return fail('illegal-transition', `${about}; only completed, failed and paused groups can be archived.`, next);
 }
 
 function textProblem(command: Command): string | null {
@@ -263,16 +217,15 @@ function pauseEvents(world: World, state: GroupState, { mode, toDelete }: Comman
   return known ? thaw : [...thaw, { type: 'group_pausing', reason: toDelete ? 'deleted' : 'user', mode }];
 }
 
-type SessionCommand = CommandOf<
-  'remove-session' | 'pause-session' | 'resume-session' | 'retry-session' | 'settle-cost'
->;
+type SessionCommand = Extract<Command, { readonly sessionId: SessionId }>;
 
 function sessionCommandEvents(
   world: World,
-  { state, paths }: Pick<Asked, 'state' | 'paths'>,
+  asked: Asked,
   record: SessionRecord,
   command: SessionCommand,
 ): Result<EventBody[]> {
+  const { state, paths } = asked;
   const { sessionId } = command;
   switch (command.kind) {
     case 'remove-session':
@@ -299,6 +252,23 @@ function sessionCommandEvents(
     }
     case 'settle-cost':
       return settleEvents(state, record, command.isSpent);
+    case 'say': {
+      if (record.state.status === 'completed') {
+        return refused(record, 'sent a message', 'Add a session that depends on it instead.');
+      }
+      // The message's position in the transcript.
+      const offset = world.files.info(sessionPaths(paths, sessionId).transcript)?.size ?? 0;
+      return ok([{ type: 'session_message', sessionId, text: command.text, offset }]);
+    }
+    case 'answer-item':
+      return itemEvents(asked, record, command);
+    case 'edit-session':
+    case 'allow-tools':
+      return editSessionEvents(state, record, editOf(record, command));
+    case 'attach-session':
+    case 'open-attached':
+    case 'detach-session':
+      return attachEvents(state, record, command);
     default:
       command satisfies never;
       return unknownRequest(state.group.id);
@@ -334,29 +304,6 @@ function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boo
   // claude did not report the cost on a lost host.
   const mark = isSpent && record.lost !== undefined ? { estimated: true as const } : {};
   return ok([{ type: 'session_cost_settled', sessionId, usage: { ...usage, costUsd, ...mark } }]);
-}
-
-function sayEvents(
-  world: World,
-  group: Pick<Asked, 'paths'>,
-  record: SessionRecord,
-  { sessionId, text }: Extract<RequestBody, { kind: 'say' }>,
-): Result<EventBody[]> {
-  if (record.state.status === 'completed') {
-    return refused(record, 'sent a message', 'Add a session that depends on it instead.');
-  }
-  return ok([messageEvent(world, group, sessionId, text)]);
-}
-
-/** `offset` is the message's position in the transcript. */
-function messageEvent(
-  { files }: World,
-  { paths }: Pick<Asked, 'paths'>,
-  sessionId: SessionId,
-  text: string,
-): EventBody {
-  const offset = files.info(sessionPaths(paths, sessionId).transcript)?.size ?? 0;
-  return { type: 'session_message', sessionId, text, offset };
 }
 
 function resumeEvents(state: GroupState, record: SessionRecord, maxBudgetUsd: number | undefined): Result<EventBody[]> {
@@ -447,7 +394,7 @@ function valuesProblem(session: SessionDefinition): Result<never> | null {
   return problem === null ? null : fail('usage', `${problem}.`, 'Correct it, then add the session again.');
 }
 
-export function editOf(
+function editOf(
   record: SessionRecord,
   command: Extract<RequestBody, { kind: 'edit-session' | 'allow-tools' }>,
 ): SessionChanges {
@@ -456,11 +403,7 @@ export function editOf(
 }
 
 /** The sender may have seen an older state, so the change is checked again. */
-export function editSessionEvents(
-  state: GroupState,
-  record: SessionRecord,
-  changes: SessionChanges,
-): Result<EventBody[]> {
+function editSessionEvents(state: GroupState, record: SessionRecord, changes: SessionChanges): Result<EventBody[]> {
   const before = ownDefinition(record);
   const session = changed<SessionDefinition>(before, changes);
   const problem = editProblem(state, record, session);
@@ -470,16 +413,11 @@ export function editSessionEvents(
   return ok(names.length === 0 ? [] : [{ type: 'session_changed', sessionId, session, changed: names }]);
 }
 
-interface AskedGroup {
-  readonly state: GroupState;
-  readonly used: () => Iterable<Usage>;
-}
-
 /**
  * Everything is checked before anything is logged. Sessions are logged after their dependencies, so that any prefix
  * left by a power cut is a valid graph.
  */
-export function editGroupEvents({ state, used }: AskedGroup, asked: GroupEdit): Result<EventBody[]> {
+function editGroupEvents({ state, used }: Pick<Asked, 'state' | 'used'>, asked: GroupEdit): Result<EventBody[]> {
   const own = configEvents(state, withAllowedRules(state, asked), used);
   if (!own.ok) return own;
   const sessions = changedSessions(state, asked);

@@ -147,7 +147,7 @@ async function runOpened(
     ...(options.rehearsal ? {} : { openFleet: linked?.value ?? null }),
     root: options.root,
     ...(options.rehearsal ? {} : defined({ dayCapUsd: options.dayCapUsd })),
-    gate: gateFor(world, writer, options, runId),
+    gate: gateFor(world, options, runId),
     checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),
   });
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
@@ -187,10 +187,10 @@ async function fleetOf(world: World, options: RunGroupOptions): Promise<Result<L
   return readFleetHere(world, options);
 }
 
-function gateFor(world: World, { state }: GroupWriter, options: RunGroupOptions, runId: string): LimitGate {
-  const { rehearsal, groupId, callerEnv, reporter, root } = options;
+function gateFor(world: World, options: RunGroupOptions, runId: string): LimitGate {
+  const { rehearsal, groupId, callerEnv, root } = options;
   const key = rehearsal ? rehearsalGateKey(groupId) : gateKey(loginOf(world, callerEnv));
-  return openLimitGate(world, { root, key, runId, warn: (message) => reporter.warning?.(message, state) });
+  return openLimitGate(world, { root, key, runId });
 }
 
 function settledResult(state: GroupState): RunResult {

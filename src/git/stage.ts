@@ -164,7 +164,7 @@ export async function commitAll(
 }
 
 /** Without nested repositories and our own files; of these only those in `fresh`. */
-export async function stageAll(
+async function stageAll(
   git: Git,
   path: string,
   { files, repositories, oursStaged, ofSetUp }: Uncommitted,

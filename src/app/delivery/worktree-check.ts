@@ -1,6 +1,6 @@
 /** `doctor --worktrees`: worktrees and branches that sessions left behind. --fix never removes a branch. */
 import { relative } from 'node:path';
-import { type Advice, advise, type CommandLine, shellWord } from '../../core/advice.ts';
+import { type Advice, advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, type Failure, ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
@@ -11,7 +11,13 @@ import { nextGroupStatus } from '../../core/status.ts';
 import { listNames } from '../../core/text.ts';
 import { findRepository } from '../../git/git.ts';
 import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
-import { discard, inspectWorktree, listBranches, partlyRemoved } from '../../git/worktrees/discard.ts';
+import {
+  discard,
+  inspectWorktree,
+  listBranches,
+  partlyRemoved,
+  type RemovalCandidate,
+} from '../../git/worktrees/discard.ts';
 import { checkoutsBelow } from '../../git/worktrees/levels.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { listWorktrees, type Worktree } from '../../git/worktrees/worktree.ts';
@@ -37,7 +43,6 @@ import type { GroupReference } from '../resolve.ts';
 import { finishMerge } from './merge.ts';
 import {
   cleanUpSessions,
-  type Leftover,
   leftoverOf,
   leftoversOf,
   ownBranches,
@@ -90,14 +95,8 @@ export async function checkWorktrees(context: AppContext, root: string, fix: boo
     findings.push(...(await lookedAt(group, () => checkGroup(survey, group))));
   const repositories = repositoriesOf(survey);
   for (const repository of repositories) findings.push(...(await checkRepository(survey, repository)));
-  return findings.length > 0
-    ? findings
-    : [
-        fine(
-          check,
-          `${repositories.length === 1 ? '1 repository' : `${repositories.length} repositories`}, nothing left behind`,
-        ),
-      ];
+  const count = repositories.length === 1 ? '1 repository' : `${repositories.length} repositories`;
+  return findings.length > 0 ? findings : [fine(check, `${count}, nothing left behind`)];
 }
 
 /** A system error in one group becomes its finding. */
@@ -156,7 +155,7 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
   for (const stray of state === null ? [] : strays) {
     const kept = whyKept(context, stray, 'keep-unmerged');
     const what = `The session of the worktree ${stray.candidate.path} is gone.`;
-    if (kept !== null) findings.push(trouble('broken', `${what} ${kept}`, dropIt(stray)));
+    if (kept !== null) findings.push(trouble('broken', `${what} ${kept}`, dropIt(stray.candidate)));
     else if (!fix) findings.push(trouble('broken', `${what} It holds nothing that is not merged.`, fixIt));
     else findings.push(outcome(what, await removeLeftover(context, paths, stray, 'keep-unmerged')));
   }
@@ -170,28 +169,23 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   // An inherited worktree is checked with its own group.
   if (workspace === undefined || record.inherited !== undefined || group.state === null) return null;
   const { path: worktree } = workspace;
-  const whose = `The worktree of ${titleOf(group.state, definition.id)} in ${group.id}`;
-  if (files.info(workspace.repository)?.kind !== 'folder') {
-    const what = `${whose} has lost its repository ${repositoryDir(workspace.repository)}.`;
-    return trouble('broken', what, archiveIt(group, 'Restore it. '));
-  }
+  const isLost = files.info(workspace.repository)?.kind !== 'folder';
   const isInterrupted = files.entryKind(partlyRemoved(worktree)) !== null;
   const isGone = files.entryKind(worktree) === null;
-  if (!isInterrupted && !isGone && mergedInto === undefined) return null;
+  if (!isLost && !isInterrupted && !isGone && mergedInto === undefined) return null;
   const leftover = await leftoverOf(context, group.paths, definition.id, record);
   // checkRegistered reports locked worktrees.
   if (leftover === null || (leftover.standing?.ok && leftover.standing.value.registered?.lock !== undefined))
     return null;
   // `group merge --keep-ignored` leaves this state.
   if (!isInterrupted && !isGone && leftover.ignored.length > 0) return null;
-  const state = isInterrupted ? 'was half removed' : isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
-  const what = `${whose} ${state}.`;
+  const where = isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
+  const state = isLost ? 'has lost its repository' : isInterrupted ? 'was half removed' : where;
+  const what = `The worktree of ${titleOf(group.state, definition.id)} in ${group.id} ${state}.`;
   const why = whyKept(context, leftover, 'keep-unmerged');
-  if (nextGroupStatus(group.state.status, 'session_cleaned') === null) {
-    return trouble('broken', `${what}${why === null ? '' : ` ${why}`}`, archiveIt(group));
-  }
-  if (why !== null) {
-    return trouble('broken', `${what} ${why}`, archiveIt(group, `${recoveryHint(group.state, leftover)}. `));
+  if (why !== null || nextGroupStatus(group.state.status, 'session_cleaned') === null) {
+    const first = why === null || isLost ? '' : `${recoveryHint(group.state, leftover)}. `;
+    return trouble('broken', why === null ? what : `${what} ${why}`, archiveIt(group, first));
   }
   if (!fix) return trouble('broken', what, fixIt);
   const reference = { root, groupId: group.id, paths: group.paths };
@@ -243,13 +237,9 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   const ignored = standing.value.isReadable ? await ignoredOutput(context, registered.path) : ok([]);
   const held = ignored.ok && ignored.value.length > 0 ? ` ${ignoredSentence('It', ignored.value)}` : '';
   const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.${held}`;
-  const kept = whyKept(
-    context,
-    { sessionId: sessionId ?? '', title: '', candidate, standing, ignored: [] },
-    'keep-branches',
-  );
-  const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
-  if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
+  const leftover = { sessionId: sessionId ?? '', title: '', candidate, standing, ignored: [] };
+  const kept = whyKept(context, leftover, 'keep-branches');
+  if (kept !== null) return trouble('broken', `${what} ${kept}`, dropIt(candidate));
   if (!fix) return trouble('broken', what, fixIt);
   const removed = await discard(context, candidate, standing.value, { withBranch: false });
   return outcome(what, removed.ok && top !== undefined ? removeAround(context, top) : removed);
@@ -313,28 +303,16 @@ const gitIn = (repository: string): string => `git -C ${shellWord(repositoryDir(
 
 const fixIt = advise('Remove it with', ['doctor', '--worktrees', '--fix']);
 
-/** Commands that remove the worktree by hand; --fix removes the rest. */
-function dropIt({ candidate, standing }: Leftover): string {
-  if (standing?.ok !== true) return `Save what you need, then remove the folder: rm -r ${shellWord(candidate.path)}`;
-  const { registered, exists, tip, unmerged } = standing.value;
-  const git = gitIn(candidate.repository);
-  const commands: string[] = [];
-  if (registered?.lock !== undefined) commands.push(`${git} worktree unlock ${shellWord(registered.path)}`);
-  if (registered !== null) commands.push(`${git} worktree remove --force ${shellWord(registered.path)}`);
-  else if (exists) commands.push(`rm -r ${shellWord(candidate.path)}`);
-  if (candidate.branch !== undefined && tip !== null && unmerged > 0) {
-    commands.push(`${git} branch -D ${shellWord(candidate.branch)}`);
-  }
-  return `Save what you need, then: ${commands.join(' && ')}`;
+/** How to remove a worktree by hand. */
+function dropIt({ repository, path }: Pick<RemovalCandidate, 'repository' | 'path'>): string {
+  return `Save what you need, then: ${gitIn(repository)} worktree remove --force ${shellWord(path)}`;
 }
-
-const deleteCommand = (groupId: string): CommandLine => ['group', 'delete', groupId, '--force'];
 
 function archiveIt({ id, state }: KnownGroup, first = ''): Advice {
   const isDone = state !== null && nextGroupStatus(state.status, 'session_cleaned') !== null;
   return isDone
     ? advise(`${first}Discard the rest with`, ['group', 'archive', id, '--force'])
-    : advise(`${first}Finish the group, or delete it`, deleteCommand(id));
+    : advise(`${first}Finish the group, or delete it`, ['group', 'delete', id, '--force']);
 }
 
 function outcome(what: string, done: Result<unknown>): Finding {

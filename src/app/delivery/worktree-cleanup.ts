@@ -12,7 +12,6 @@ import type { Git } from '../../git/git.ts';
 import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
 import {
   discard,
-  discardFolder,
   inspectWorktree,
   type RemovalCandidate,
   rescue,
@@ -85,62 +84,37 @@ export async function cleanUpSessions(
   context: AppContext,
   writer: GroupWriter,
   sessionIds: readonly SessionId[],
-  how: CleanUpOptions,
+  { force, keepIgnored = false }: CleanUpOptions,
 ): Promise<Result<CleanUpReport>> {
-  return whileBusy(context, 'Removing worktrees', (say) => cleanUpAll(context, writer, sessionIds, how, say));
+  const report: CleanUpReport = { cleaned: [], kept: [], notes: [] };
+  const care = force ? 'none' : 'keep-unmerged';
+  return whileBusy(context, 'Removing worktrees', async (say) => {
+    for (const [index, sessionId] of sessionIds.entries()) {
+      say(`Removing worktrees: session ${index + 1} of ${sessionIds.length}`);
+      const leftover = await leftoverOf(context, writer.paths, sessionId, writer.state.sessions.get(sessionId));
+      if (leftover === null) continue;
+      const { ignored, candidate } = leftover;
+      const holdsIgnored = keepIgnored && ignored.length > 0;
+      const why = holdsIgnored
+        ? `${ignoredSentence('It', ignored)} They are in ${briefPath(candidate.path)}`
+        : whyKept(context, leftover, care);
+      const removed = why === null ? await removeLeftover(context, writer.paths, leftover, care) : ok([]);
+      if (why !== null || !removed.ok) {
+        report.kept.push({ sessionId, why: why ?? (removed.ok ? '' : describeFailure(removed.failure)) });
+        continue;
+      }
+      const logged = recordCleaned(writer, sessionId);
+      if (!logged.ok) return logged;
+      report.cleaned.push(sessionId);
+      report.notes.push(...removed.value);
+    }
+    return ok(report);
+  });
 }
 
 export interface CleanUpOptions {
   readonly force: boolean;
   readonly keepIgnored?: boolean;
-}
-
-async function cleanUpAll(
-  context: AppContext,
-  writer: GroupWriter,
-  sessionIds: readonly SessionId[],
-  { force, keepIgnored = false }: CleanUpOptions,
-  say: (what: string) => void,
-): Promise<Result<CleanUpReport>> {
-  const outcome: CleanUpReport = { cleaned: [], kept: [], notes: [] };
-  for (const [index, sessionId] of sessionIds.entries()) {
-    say(`Removing worktrees: session ${index + 1} of ${sessionIds.length}`);
-    const leftover = await leftoverOf(context, writer.paths, sessionId, writer.state.sessions.get(sessionId));
-    if (leftover === null) continue;
-    if (keepIgnored && leftover.ignored.length > 0) {
-      const why = `${ignoredSentence('It', leftover.ignored)} They are in ${briefPath(leftover.candidate.path)}`;
-      outcome.kept.push({ sessionId, why });
-      continue;
-    }
-    const removed = await cleanUp(context, writer, leftover, force ? 'none' : 'keep-unmerged');
-    if (!removed.ok && removed.failure.reason === 'write-failed') return removed;
-    if (!removed.ok) outcome.kept.push({ sessionId, why: removed.failure.message });
-    else if (removed.value.kept !== null) outcome.kept.push({ sessionId, why: removed.value.kept });
-    else {
-      outcome.cleaned.push(sessionId);
-      outcome.notes.push(...removed.value.notes);
-    }
-  }
-  return ok(outcome);
-}
-
-interface Outcome {
-  readonly kept: string | null;
-  readonly notes: readonly string[];
-}
-
-async function cleanUp(
-  context: AppContext,
-  writer: GroupWriter,
-  leftover: Leftover,
-  care: KeepPolicy,
-): Promise<Result<Outcome>> {
-  const kept = whyKept(context, leftover, care);
-  if (kept !== null) return ok({ kept, notes: [] });
-  const removed = await removeLeftover(context, writer.paths, leftover, care);
-  if (!removed.ok) return ok({ kept: describeFailure(removed.failure), notes: [] });
-  const logged = recordCleaned(writer, leftover.sessionId);
-  return logged.ok ? ok({ kept: null, notes: removed.value }) : logged;
 }
 
 /** Logs nothing if the status of the group does not allow it: the group is about to be deleted or continued. */
@@ -165,10 +139,8 @@ export async function leftoversOf(
   const ids = new Set([...(state?.sessions.keys() ?? []), ...onDisk]);
   return whileBusy(context, 'Looking at worktrees', async (say) => {
     const found: Leftover[] = [];
-    let looked = 0;
-    for (const sessionId of ids) {
-      looked += 1;
-      say(`Looking at worktrees: session ${looked} of ${ids.size}`);
+    for (const [index, sessionId] of [...ids].entries()) {
+      say(`Looking at worktrees: session ${index + 1} of ${ids.size}`);
       const leftover = await leftoverOf(context, paths, sessionId, state?.sessions.get(sessionId));
       if (leftover !== null) found.push(leftover);
     }
@@ -190,17 +162,22 @@ export function checkReleasable(
   leftovers: readonly Leftover[],
   { force, command }: Omit<Release, 'tell'>,
 ): Result<void> {
-  const obstacles = leftovers.flatMap((leftover) => {
-    const why = whyKept(context, leftover, careOf(force));
-    return why === null ? [] : [`The worktree of ${leftover.title} cannot be removed. ${why}`];
-  });
-  const [first] = obstacles;
-  if (first === undefined) return ok(undefined);
-  const rest = obstacles.length === 1 ? '' : ` The same applies to ${plural(obstacles.length - 1, 'more session')}.`;
+  const obstacle = firstObstacle(context, leftovers, careOf(force));
+  if (obstacle === null) return ok(undefined);
   const next = force
     ? 'Nothing was deleted.'
     : advise('Commit or remove it there, or commit it to its branch and delete with', [...command, '--force']);
-  return fail('illegal-transition', `${first}${rest}`, next);
+  const { title, why } = obstacle;
+  return fail('illegal-transition', `The worktree of ${title} cannot be removed. ${why}`, next);
+}
+
+/** Why not all of the worktrees can be removed; null = they can. */
+export function firstObstacle(context: AppContext, leftovers: readonly Leftover[], care: KeepPolicy) {
+  const kept = leftovers.map((leftover) => ({ leftover, why: whyKept(context, leftover, care) }));
+  const [first, ...others] = kept.filter(({ why }) => why !== null);
+  if (first === undefined) return null;
+  const rest = others.length === 0 ? '' : ` The same applies to ${plural(others.length, 'more session')}.`;
+  return { leftover: first.leftover, title: first.leftover.title, why: `${first.why}${rest}` };
 }
 
 const careOf = (force: boolean): KeepPolicy => (force ? 'keep-commits' : 'keep-branches');
@@ -404,7 +381,7 @@ async function removeWorktree(
 ): Promise<Result<readonly string[]>> {
   if (standing === null) {
     const isThere = context.world.files.entryKind(candidate.path) !== null;
-    const removed = discardFolder(context, candidate);
+    const removed = await discard(context, candidate, null, { withBranch: false });
     if (!removed.ok) return removed;
     return ok(isThere ? [`Discarded: the folder of ${title}, whose repository is gone.`] : []);
   }

@@ -4,13 +4,13 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { sessionPaths } from '../../store/paths.ts';
-import { plural } from '../../view/format.ts';
 import type { AppContext } from '../app-context.ts';
 import { finishMerge } from '../delivery/merge.ts';
 import {
   type CleanUpReport,
   checkReleasable,
   cleanUpSessions,
+  firstObstacle,
   type Leftover,
   leftoverOf,
   leftoversOf,
@@ -18,7 +18,6 @@ import {
   recordCleaned,
   recoveryHint,
   releaseWorktrees,
-  whyKept,
 } from '../delivery/worktree-cleanup.ts';
 import { submit } from '../group-commands.ts';
 import { liveRunner } from '../live-runner.ts';
@@ -62,19 +61,14 @@ export async function archiveGroup(
 
 /** Refuses unmerged work, because an archived group cannot be merged. */
 function checkArchivable(context: AppContext, state: GroupState, leftovers: readonly Leftover[]): Result<void> {
-  const obstacles = leftovers.flatMap((leftover) => {
-    const why = whyKept(context, leftover, 'keep-unmerged');
-    return why === null ? [] : [{ leftover, why }];
-  });
-  const [first] = obstacles;
-  if (first === undefined) return ok(undefined);
+  const obstacle = firstObstacle(context, leftovers, 'keep-unmerged');
+  if (obstacle === null) return ok(undefined);
   const { id } = state.group;
-  const rest = obstacles.length === 1 ? '' : ` The same applies to ${plural(obstacles.length - 1, 'more session')}.`;
+  const { leftover, title, why } = obstacle;
   return fail(
     'illegal-transition',
-    `Group ${id} is not archived, because it has unmerged work. The worktree of ${first.leftover.title}: ` +
-      `${first.why}${rest}`,
-    advise(`${recoveryHint(state, first.leftover)} and archive again, or discard it with`, [
+    `Group ${id} is not archived, because it has unmerged work. The worktree of ${title}: ${why}`,
+    advise(`${recoveryHint(state, leftover)} and archive again, or discard it with`, [
       'group',
       'archive',
       id,

@@ -2,12 +2,11 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { unfinishedOperation } from '../diff.ts';
 import type { Git } from '../git.ts';
 import { findRepository, gitDirOf } from '../git.ts';
 import { leftDetached } from '../restore-branch.ts';
-import { askOwn, commitOf, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
-import { isOurFile, stageAll, uncommittedIn } from '../stage.ts';
+import { askOwn, commitOf, nameFiles, runOwn } from '../run-git.ts';
+import { commitAll, isOurFile, uncommittedIn } from '../stage.ts';
 import { tipOf } from '../target.ts';
 import { repositoryDir } from './scratch.ts';
 import { changedFiles, listWorktrees, removeWorktree, type Worktree } from './worktree.ts';
@@ -160,65 +159,40 @@ async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
 
 /**
  * Removes the worktree, and with `withBranch` its branch, unless the branch has moved since. The caller has checked
- * `status` and decided to remove. If a crash interrupts this, a second call finishes it. Fails with git's reason or
- * `write-failed`.
+ * `status` and decided to remove; null = the repository is gone. If a crash interrupts this, a second call finishes it.
+ * Fails with git's reason or `write-failed`.
  */
 export async function discard(
   git: Git,
-  candidate: RemovalCandidate,
-  status: WorktreeState,
+  { repository, path, branch }: Pick<RemovalCandidate, 'repository' | 'path' | 'branch'>,
+  status: WorktreeState | null,
   { withBranch }: { readonly withBranch: boolean },
 ): Promise<Result<void>> {
-  const { repository, branch } = candidate;
-  const aside = setAside(git, candidate);
-  if (!aside.ok) return aside;
-  const { registered } = status;
-  // Remove only this entry: `git worktree prune` would also remove entries of worktrees on an unmounted disk.
-  const forgotten =
-    registered === null ? ok(undefined) : await removeWorktree(git, repositoryDir(repository), registered.path);
-  if (!forgotten.ok) return forgotten;
-  if (withBranch && branch !== undefined && status.tip !== null) {
-    const gone = await deleteBranch(git, repository, branch, status.tip);
-    if (!gone.ok) return gone;
+  const { files } = git.world;
+  const aside = partlyRemoved(path);
+  try {
+    // In one step: after a crash, a half-deleted worktree would look as if its session had deleted files.
+    if (files.entryKind(path) !== null) {
+      files.remove(aside);
+      files.rename(path, aside);
+    }
+    // Remove only this entry: `git worktree prune` would also remove entries of worktrees on an unmounted disk.
+    const { registered = null, tip = null } = status ?? {};
+    const forgotten =
+      registered === null ? ok(undefined) : await removeWorktree(git, repositoryDir(repository), registered.path);
+    if (!forgotten.ok) return forgotten;
+    const isLeft = withBranch && branch !== undefined && tip !== null;
+    const gone = isLeft ? await deleteBranch(git, repository, branch, tip) : ok(undefined);
+    if (gone.ok) files.remove(aside);
+    return gone;
+  } catch (error) {
+    return { ok: false, failure: systemFailure(path, error) };
   }
-  return removeAside(git, candidate);
-}
-
-/** Removes only the folder; for a worktree whose repository is gone. Fails with `write-failed`. */
-export function discardFolder(git: Git, candidate: Pick<RemovalCandidate, 'path'>): Result<void> {
-  const aside = setAside(git, candidate);
-  return aside.ok ? removeAside(git, candidate) : aside;
 }
 
 /** The path of a worktree while it is being removed. */
 export function partlyRemoved(path: string): string {
   return `${path}.removed`;
-}
-
-/**
- * Moves the folder away in one step: after a crash, a half-deleted worktree would look as if its session had deleted
- * files.
- */
-function setAside({ world: { files } }: Git, { path }: Pick<RemovalCandidate, 'path'>): Result<void> {
-  const aside = partlyRemoved(path);
-  return attempt(path, () => {
-    if (files.entryKind(path) === null) return;
-    files.remove(aside);
-    files.rename(path, aside);
-  });
-}
-
-function removeAside({ world: { files } }: Git, { path }: Pick<RemovalCandidate, 'path'>): Result<void> {
-  const aside = partlyRemoved(path);
-  return attempt(aside, () => files.remove(aside));
-}
-
-function attempt(path: string, act: () => void): Result<void> {
-  try {
-    return ok(act());
-  } catch (error) {
-    return { ok: false, failure: systemFailure(path, error) };
-  }
 }
 
 async function deleteBranch(git: Git, repository: string, branch: string, tip: string): Promise<Result<void>> {
@@ -239,112 +213,70 @@ interface Rescued {
 export async function rescue(
   git: Git,
   candidate: RemovalCandidate,
-  status: WorktreeState,
+  { uncommitted }: WorktreeState,
   title: string,
 ): Promise<Result<Rescued>> {
-  const notes: string[] = [];
-  const saved = status.uncommitted.length > 0 ? await saveFiles(git, candidate, status, title) : ok(null);
+  const saved = uncommitted.length > 0 ? await saveFiles(git, candidate, uncommitted, title) : ok([]);
   if (!saved.ok) return saved;
-  if (saved.value !== null) notes.push(saved.value.note);
-  const kept = await keepLoose(git, candidate, title);
+  const now = await inspectWorktree(git, candidate);
+  if (!now.ok) return now;
+  const status = now.value;
+  const kept = await keepLoose(git, candidate, status.looseTips, title);
   if (!kept.ok) return kept;
-  notes.push(...kept.value);
-  const apart = saved.value === null ? status.uncommitted : saved.value.apart;
   const lost = [
-    ...(apart.length > 0 ? [`nested repositories (${nameFiles(apart)})`] : []),
+    ...(status.uncommitted.length > 0 ? [`nested repositories (${nameFiles(status.uncommitted)})`] : []),
     ...(status.submodules ? ['the repositories of its submodules'] : []),
     ...(status.exists && !status.isReadable ? ['its folder, which is no longer a worktree'] : []),
   ];
-  if (lost.length > 0) notes.push(`Deleted with the worktree of ${title}: ${lost.join(' and ')}.`);
-  const now = await inspectWorktree(git, candidate);
-  return now.ok ? ok({ status: now.value, notes }) : now;
+  const loss = lost.length === 0 ? [] : [`Deleted with the worktree of ${title}: ${lost.join(' and ')}.`];
+  return ok({ status, notes: [...saved.value, ...kept.value, ...loss] });
 }
 
-interface Saved {
-  readonly note: string;
-  readonly apart: readonly string[];
-}
-
-/** Null when only nested repositories have unsaved work. */
+/** Commits all but nested repositories, on the session's branch or on none. */
 async function saveFiles(
   git: Git,
-  candidate: RemovalCandidate,
-  { registered, uncommitted }: WorktreeState,
+  { path, branch, fresh = [] }: RemovalCandidate,
+  uncommitted: readonly string[],
   title: string,
-): Promise<Result<Saved | null>> {
-  const { path, repository, branch } = candidate;
-  const head = await commitOf(git, path, 'HEAD');
-  if (!head.ok) return head;
-  const apart = uncommitted.filter((name) => name.endsWith('/'));
-  const commit = await commitFiles(git, candidate, head.value, title);
-  if (!commit.ok || commit.value === null) return commit.ok ? ok(null) : commit;
-  const gitDir = gitDirOf(git.world.files, path);
-  const isOnBranch = registered?.branch === branch && gitDir !== null && unfinishedOperation(git, gitDir) === null;
-  const name = isOnBranch && branch !== undefined ? branch : rescueBranch(candidate, commit.value);
-  const old = name === branch ? (head.value ?? '') : '';
-  const why = 'branch: uncommitted work kept by claude-code-agent';
-  const moved = await runOwn(git, repositoryDir(repository), ['update-ref', '-m', why, refOf(name), commit.value, old]);
-  if (!moved.ok) return moved;
-  const files = uncommitted.filter((file) => !apart.includes(file));
-  const what = `uncommitted changes of ${title} (${nameFiles(files)})`;
-  const note = `Committed on ${name}, ${short(commit.value)}: ${what}.`;
-  return ok({ note, apart });
-}
-
-/** A commit on no branch yet; null when it would be empty. */
-async function commitFiles(
-  git: Git,
-  { path, fresh }: RemovalCandidate,
-  head: string | null,
-  title: string,
-): Promise<Result<string | null>> {
+): Promise<Result<readonly string[]>> {
   const found = await uncommittedIn(git, path);
-  const staged = found.ok ? await stageAll(git, path, found.value, fresh) : found;
-  if (!staged.ok) return staged;
-  const tree = await runOwn(git, path, ['write-tree'], { timeoutMs: longTimeoutMs });
-  if (!tree.ok) return tree;
-  const before = head === null ? ok('') : await runOwn(git, path, ['rev-parse', '--verify', `${head}^{tree}`]);
-  if (!before.ok) return before;
-  if (before.value.trim() === tree.value.trim()) return ok(null);
-  const identity = await identityOptions(git, path);
-  if (!identity.ok) return identity;
+  if (!found.ok) return found;
+  const { head, branch: current } = found.value;
+  const isOnBranch = current === branch;
+  const detached =
+    isOnBranch || head === null ? ok('') : await runOwn(git, path, ['update-ref', '--no-deref', 'HEAD', head]);
+  if (!detached.ok) return detached;
   const message = `Uncommitted work of ${title}\n\nCommitted by claude-code-agent before the worktree was deleted.`;
-  const parents = head === null ? [] : ['-p', head];
-  const args = [...identity.value, 'commit-tree', ...parents, '-m', message, tree.value.trim()];
-  const made = await runOwn(git, path, args);
-  return made.ok ? ok(made.value.trim()) : made;
+  const made = await commitAll(git, path, message, { base: head ?? '', fresh }, found.value);
+  if (!made.ok || !made.value) return made.ok ? ok([]) : made;
+  const commit = await runOwn(git, path, ['rev-parse', 'HEAD']);
+  if (!commit.ok) return commit;
+  const where = isOnBranch ? `Committed on ${branch}, ${short(commit.value)}` : `Committed as ${short(commit.value)}`;
+  return ok([
+    `${where}: uncommitted changes of ${title} (${nameFiles(uncommitted.filter((name) => !name.endsWith('/')))}).`,
+  ]);
 }
 
 /** Creates branches for commits that are on none. */
-async function keepLoose(git: Git, candidate: RemovalCandidate, title: string): Promise<Result<readonly string[]>> {
-  const now = await inspectWorktree(git, candidate);
-  if (!now.ok) return now;
+async function keepLoose(
+  git: Git,
+  { repository, branch = 'cca/kept' }: RemovalCandidate,
+  tips: readonly string[],
+  title: string,
+): Promise<Result<readonly string[]>> {
   const notes: string[] = [];
-  for (const tip of now.value.looseTips) {
+  for (const tip of tips) {
     // A branch created just now may contain it.
-    const loose = await countLoose(git, candidate.repository, [tip]);
+    const loose = await countLoose(git, repository, [tip]);
     if (!loose.ok) return loose;
     if (loose.value === 0) continue;
-    const name = rescueBranch(candidate, tip);
-    const why = 'branch: kept by claude-code-agent';
-    const made = await runOwn(git, repositoryDir(candidate.repository), [
-      'update-ref',
-      '-m',
-      why,
-      refOf(name),
-      tip,
-      '',
-    ]);
+    const name = `${branch}-${short(tip)}`;
+    const args = ['update-ref', '-m', 'branch: kept by claude-code-agent', `refs/heads/${name}`, tip, ''];
+    const made = await runOwn(git, repositoryDir(repository), args);
     if (!made.ok) return made;
     notes.push(`Kept on ${name}, ${short(tip)}: commits of ${title} that were on no branch.`);
   }
   return ok(notes);
 }
 
-const refOf = (branch: string): string => `refs/heads/${branch}`;
 const short = (commit: string): string => commit.slice(0, 12);
-
-/** A unique name, because it contains the commit id. */
-function rescueBranch({ branch }: RemovalCandidate, commit: string): string {
-  return `${branch ?? 'cca/kept'}-${short(commit)}`;
-}

@@ -17,7 +17,7 @@ import { syncDisks } from '../leftover-files.ts';
 import { askOwn, commitOf, currentBranch, gitFailure, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
 import { isOurFile } from '../stage.ts';
 import { mergeInto, repositoryDir } from './scratch.ts';
-import { removeWorktree, type Worktree, worktreeAt } from './worktree.ts';
+import { removeWorktree, worktreeAt } from './worktree.ts';
 
 export interface WorkspacePlan {
   /** Absolute real path of the project, a folder in a worktree of the repository. */
@@ -104,6 +104,7 @@ export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Re
     const parent = files.realPath(dirname(wanted.path)) ?? dirname(wanted.path);
     const plan = { ...wanted, path: join(parent, basename(wanted.path)) };
     const intent = readIntent(files, plan.intentFile);
+    let isKnown = wanted.isKnown === true;
     if (intent !== null && (intent.path !== plan.path || intent.repository !== plan.repository)) {
       const message = `${plan.intentFile} describes another worktree: ${intent.path}.`;
       return fail('worktree-failed', message, 'Move that file away if that worktree is no longer needed.');
@@ -115,12 +116,13 @@ export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Re
       const found = await findExisting(git, plan, intent);
       if (!found.ok) return found;
       if (found.value !== null) return { ok: true, value: found.value };
+      isKnown = true;
     }
     if (files.entryKind(plan.path) !== null) {
       const message = `${plan.path} already exists and is not a worktree of the session.`;
       return fail('worktree-failed', message, 'Move it away, then retry the session.');
     }
-    return await makeNew(git, plan);
+    return await makeNew(git, { ...plan, isKnown });
   } catch (error) {
     return { ok: false, failure: { ...systemFailure(wanted.path, error), reason: 'worktree-failed' } };
   }
@@ -145,9 +147,10 @@ async function findExisting(
   return restore(git, plan, intent);
 }
 
+/** Fills the missing folder again from its branch. Null when the branch is gone too. */
 async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<MadeWorkspace | null>> {
   const { files } = git.world;
-  const { path, branch, base } = intent;
+  const { path, branch } = intent;
   const repository = repositoryDir(intent.repository);
   const entry = await worktreeAt(git, repository, path);
   if (!entry.ok) return entry;
@@ -159,44 +162,22 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
   files.remove(path);
   const tip = await commitOf(git, repository, `refs/heads/${branch}`);
   if (!tip.ok) return tip;
-  const head = entry.value?.head;
-  // Commits on no branch get a branch before the old folder's entry is removed.
-  const kept = tip.value !== null || head === undefined ? tip : await commitOf(git, repository, head);
-  if (!kept.ok) return kept;
-  const commit = kept.value;
-  const isSamePlan = JSON.stringify(plan.parents) === JSON.stringify(intent.parents);
-  const hasBase = commit === null && isSamePlan ? await commitOf(git, repository, base) : ok(base);
-  if (!hasBase.ok) return hasBase;
-  const isNothingLeft = commit === null && (!isSamePlan || hasBase.value === null);
-  const again: WorkspaceIntent = {
-    ...intent,
-    state: 'restoring',
-    // A restore that began before a crash is the same one.
-    remadeAt: (intent.state === 'restoring' && intent.remadeAt) || now(git),
-  };
-  if (!isNothingLeft) {
-    const written = writeIntent(files, plan.intentFile, again);
-    if (!written.ok) return written;
-    const why = 'branch: restored by claude-code-agent';
-    const args = ['update-ref', '-m', why, `refs/heads/${branch}`, commit ?? base, ''];
-    const made = tip.value === null ? await runOwn(git, repository, args) : ok('');
-    if (!made.ok) return made;
-    const aside = await keepAside(git, repository, branch, head);
-    if (!aside.ok) return aside;
-  }
-  const gone = entry.value === null ? ok(undefined) : await forgetFolder(git, repository, entry.value);
+  // A restore that began before a crash is the same one.
+  const remadeAt = (intent.state === 'restoring' && intent.remadeAt) || now(git);
+  const again: WorkspaceIntent = { ...intent, state: 'restoring', remadeAt };
+  const written = tip.value === null ? ok(undefined) : writeIntent(files, plan.intentFile, again);
+  if (!written.ok) return written;
+  const gone = entry.value === null ? ok(undefined) : await removeWorktree(git, repository, path);
   if (!gone.ok) return gone;
-  if (!isNothingLeft) return refill(git, plan, again);
-  files.remove(plan.intentFile);
-  return ok(null);
-}
-
-async function refill(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<MadeWorkspace>> {
-  const added = await addFolder(git, repositoryDir(intent.repository), intent.path, intent.branch);
+  if (tip.value === null) {
+    files.remove(plan.intentFile);
+    return ok(null);
+  }
+  const added = await addFolder(git, repository, path, branch);
   if (!added.ok) return added;
-  const checked = checkFolder(git, intent);
+  const checked = checkFolder(git, again);
   if (!checked.ok) return checked;
-  const made = await recordComplete(git, plan, intent);
+  const made = await recordComplete(git, plan, again);
   return made.ok ? ok({ workspace: workspaceOf(made.value), notes: [], isNew: true }) : made;
 }
 
@@ -294,17 +275,7 @@ async function inspectOrigin(git: Git, plan: OriginPlan): Promise<Result<Origin>
 async function startOf(git: Git, plan: OriginPlan, top: string): Promise<Result<string>> {
   const { base, parents } = plan;
   const wanted = parents.length > 0 ? parents : base === undefined ? [] : [base];
-  const revisions = wanted.length > 0 ? wanted : ['HEAD'];
-  const all = await askOwn(git, top, [...inWorktree, ...revisions.map((revision) => `${revision}^{commit}`)]);
-  if (!all.ok) return all;
-  const [isInside, start = ''] = all.value.stdout.split('\n');
-  if (all.value.exitCode !== 0 || isInside !== 'true') return startByParts(git, wanted, top);
-  return ok(start);
-}
-
-const inWorktree = ['rev-parse', '--is-inside-work-tree'];
-
-async function startByParts(git: Git, wanted: readonly string[], top: string): Promise<Result<string>> {
+  const inWorktree = ['rev-parse', '--is-inside-work-tree'];
   const asked = await askOwn(git, top, inWorktree);
   if (!asked.ok) return asked;
   if (asked.value.exitCode !== 0) return gitFailure(inWorktree, asked.value);
@@ -455,7 +426,8 @@ async function rollBack(git: Git, intentFile: string, intent: WorkspaceIntent): 
     const gone = await runOwn(git, asked, ['update-ref', '-d', `refs/heads/${branch}`, tip.value]);
     if (!gone.ok) return gone;
   }
-  const forgotten = entry.value === null ? ok(undefined) : await forgetFolder(git, asked, entry.value);
+  // Only this entry: `git worktree prune` would also remove those of worktrees on an unmounted disk.
+  const forgotten = entry.value === null ? ok(undefined) : await removeWorktree(git, asked, path);
   if (!forgotten.ok) return forgotten;
   files.remove(intentFile);
   return ok(undefined);
@@ -500,27 +472,4 @@ async function addFolder(git: Git, cwd: string, path: string, branch: string): P
   const args = ['worktree', 'add', '--quiet', '--', path, branch];
   const added = await runOwn(git, cwd, args, { timeoutMs: longTimeoutMs });
   return added.ok ? ok(undefined) : added;
-}
-
-/** Removes only this worktree's entry: `git worktree prune` would also remove those on an unmounted disk. */
-async function forgetFolder(git: Git, cwd: string, { path }: Worktree): Promise<Result<void>> {
-  const gone = await removeWorktree(git, cwd, path);
-  if (gone.ok) return gone;
-  // A git that was asked to end rolls back its own work, possibly just now.
-  const left = await worktreeAt(git, cwd, path);
-  return left.ok && left.value === null ? ok(undefined) : gone;
-}
-
-/** Creates a branch, whose name begins with `branch`, for a commit on no branch. */
-async function keepAside(git: Git, cwd: string, branch: string, head: string | undefined): Promise<Result<void>> {
-  if (head === undefined) return ok(undefined);
-  const there = await commitOf(git, cwd, head);
-  if (!there.ok) return there;
-  if (there.value === null) return ok(undefined);
-  const counted = await runOwn(git, cwd, ['rev-list', '--count', head, '--not', '--branches', '--tags', '--remotes']);
-  if (!counted.ok) return counted;
-  if (counted.value.trim() === '0') return ok(undefined);
-  const name = `refs/heads/${branch}-${head.slice(0, 12)}`;
-  const kept = await runOwn(git, cwd, ['update-ref', '-m', 'branch: kept by claude-code-agent', name, head]);
-  return kept.ok ? ok(undefined) : kept;
 }

@@ -115,23 +115,6 @@ test('a worktree counts as created only when it is on disk, and after a power cu
   rig.fsck();
 });
 
-test('a folder that git rolls back while we remove it is gone', async () => {
-  begin();
-  const plan = rig.plan();
-  const { world: crashing } = crashingWorld(rig.world, 7, 'before');
-  await expect(makeWorkspace(rig.gitOf(crashing), plan)).rejects.toThrow(SimulatedCrash);
-  expect(rig.worktrees()).toEqual([plan.path]);
-  const { run } = rig.world.processes;
-  const processes = Object.assign(Object.create(rig.world.processes), {
-    run: (options: Parameters<typeof run>[0]) => {
-      if (options.args.includes('remove')) rig.run('worktree', 'prune');
-      return run(options);
-    },
-  });
-  expect(git(made(await makeWorkspace(rig.gitOf({ ...rig.world, processes }), plan)).path, 'status', '-s')).toBe('');
-  expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
-});
-
 test("a worktree whose folder is gone is restored from its branch with the session's commits", async () => {
   begin();
   const plan = rig.plan();
@@ -145,14 +128,6 @@ test("a worktree whose folder is gone is restored from its branch with the sessi
   // The result is the same until the restored worktree is recorded.
   expect(value(await makeWorkspace(rig.git, plan))).toEqual({ ...again, isNew: false });
   expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
-  // Detached, with a commit that is on no branch.
-  git(plan.path, 'checkout', '--quiet', '--detach', workspace.base);
-  git(plan.path, 'commit', '--quiet', '--allow-empty', '-m', 'Aside');
-  const aside = git(plan.path, 'rev-parse', 'HEAD');
-  rmSync(plan.path, { recursive: true });
-  expect(value(await makeWorkspace(rig.git, plan)).isNew).toBe(true);
-  expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
-  expect(rig.run('branch', '--contains', aside)).not.toBe('');
   // Pruned by the user, and the branch is gone too.
   rmSync(plan.path, { recursive: true });
   rig.run('worktree', 'prune');

@@ -58,7 +58,8 @@ function paneNode({ title, end, lines, columns, height, border }: PaintedPane, i
   );
 }
 
-function inBorder(side: 'left' | 'right', text: string): ReactNode {
+/** Text in the upper border of the box around it. */
+export function inBorder(side: 'left' | 'right', text: string): ReactNode {
   return text === ''
     ? null
     : createElement(Box, { position: 'absolute', top: 0, [side]: 2 }, createElement(Text, { wrap: 'hard' }, text));

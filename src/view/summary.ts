@@ -210,7 +210,11 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
       // A group that is being deleted does not continue.
       if (state.reason === 'deleted') return [advise(state.message ?? '')];
       const message = messageAtRest(state);
-      return [...(message ? [advise(message)] : []), ...oneByOne(groupAdvice(state))];
+      return [
+        ...(message ? [advise(message)] : []),
+        ...oneByOne(groupAdvice(state)),
+        ...reviewSteps(state, 'Review the rest with'),
+      ];
     }
     case 'completed':
       return isRehearsal(state)
@@ -231,7 +235,12 @@ function oneByOne({ sentence, commands, inOrder }: Advice): Advice[] {
 }
 
 function lookSteps(state: GroupState): Advice[] {
-  return hasWorkToMerge(state) ? [advise('Next', ['group', 'diff', state.group.id])] : logSteps(state);
+  const review = reviewSteps(state, 'Next');
+  return review.length > 0 ? review : logSteps(state);
+}
+
+function reviewSteps(state: GroupState, words: string): Advice[] {
+  return hasWorkToMerge(state) ? [advise(words, ['review', state.group.id])] : [];
 }
 
 function logSteps(state: GroupState): Advice[] {

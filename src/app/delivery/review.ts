@@ -6,6 +6,7 @@ import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
 import { openItems } from '../../core/item.ts';
 import { costHistory, type History, kindOf } from '../../core/plan/preview.ts';
+import { verdictsAtRest } from '../../core/plan/verdicts.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { listNames } from '../../core/text.ts';
 import { diffText, recentDiffs } from '../../git/diff.ts';
@@ -29,7 +30,7 @@ import {
   usesGoneFile,
   usesName,
 } from '../../view/review/risks.ts';
-import { projectName, titleOf } from '../../view/wording.ts';
+import { problemText, projectName, titleOf } from '../../view/wording.ts';
 import type { AppContext } from '../app-context.ts';
 import { changeGroup } from '../group-commands.ts';
 import { inboxOf } from '../inbox.ts';
@@ -95,8 +96,11 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
   const { id, projectPath, prompt } = definition;
   const now = record.state;
   const ended = now.status === 'completed' ? now.result : finished?.result;
-  const trouble = now.status === 'failed' ? now.failure.message : now.status === 'paused' ? now.message : '';
-  const reason = now.status === 'failed' ? now.failure.reason : now.status === 'paused' ? now.reason : undefined;
+  const isOpen = openItems(record).length > 0;
+  // What is asked is said by the decision.
+  const trouble = isOpen ? undefined : problemText(state, record, verdictsAtRest(state)(record))?.message;
+  const paused = now.status === 'paused' && !isAnswered(record) ? now.reason : undefined;
+  const reason = now.status === 'failed' ? now.failure.reason : paused;
   const isRunning = state.status === 'running';
   const notMergeable = isRunning ? 'The group is still running.' : whyNotMergeable(outcome);
   return {
@@ -107,7 +111,7 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
     status: now.status,
     ...defined({ reason, branch: workspace?.branch, notMergeable }),
     asked: prompt,
-    said: [trouble, ended ?? ''].filter((text) => text !== '').join('\n'),
+    said: [trouble, ended].filter(Boolean).join('\n'),
     decisions: openItems(record),
     risks,
     files: files.map(({ path, from, kind, isBinary, text, added, removed }) => {
@@ -122,10 +126,18 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
 function rowKind({ record, risks }: Outcome): ReviewKind {
   if (openItems(record).length > 0) return 'decision';
   const { status } = record.state;
+  if (isAnswered(record)) return 'waiting';
   if (status === 'failed' || status === 'paused') return 'unfinished';
   if (status !== 'completed') return 'waiting';
   if (record.mergedInto !== undefined) return 'merged';
   return isSafe(risks) ? 'safe' : 'risk';
+}
+
+/** Its question was answered while no runner worked: it goes on with the next run. */
+function isAnswered(record: SessionRecord): boolean {
+  const { state } = record;
+  const asked = state.status === 'paused' && (state.reason === 'guard-changed' || state.reason === 'waits-for-answer');
+  return asked && openItems(record).length === 0;
 }
 
 function whyNotMergeable({ record, workspace, files }: Outcome): string | undefined {

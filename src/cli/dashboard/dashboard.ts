@@ -259,6 +259,7 @@ export class Dashboard {
         this.#screen.suspend().catch(onTrouble);
         break;
       case 'open':
+      case 'review':
       case 'attach':
       case 'edit':
         this.#away.begin(command).then((notice) => notice === null || this.tell(notice), onTrouble);

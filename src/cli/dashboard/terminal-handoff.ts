@@ -5,16 +5,18 @@ import { editSession } from '../../app/create/new-session.ts';
 import { noTemplate } from '../../app/create/template-choice.ts';
 import { loadReport } from '../../app/report.ts';
 import { type GroupReference, type LoadedSession, loadWithRunner, sessionOf, sessionPaths } from '../../app/resolve.ts';
+import { commandText } from '../../core/advice.ts';
 import { editProblem } from '../../core/edit.ts';
 import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
+import { ownCommand } from '../../system/own-program.ts';
 import { type ForegroundOptions, type ForegroundProcess, runInForeground } from '../../system/terminal.ts';
 import type { KeyCommand, OpenTarget } from '../../tui/dashboard/actions.ts';
 import type { Notice } from '../../tui/dashboard/view.ts';
 import { wholeLine } from '../../view/transcript/markdown.ts';
 import { settingWords, titleOf } from '../../view/wording.ts';
 import { attachedText, spendLimitText } from '../commands/session/attach.ts';
-import type { Context } from '../context.ts';
+import { type Context, exitCode } from '../context.ts';
 import { readPrompt } from '../options/prompt-source.ts';
 import { grant } from './ask-group.ts';
 import type { Screen } from './screen.ts';
@@ -23,7 +25,7 @@ import { type Source, wholeLog } from './source.ts';
 /** The exit code of a shell for a missing program. */
 const notFound = 127;
 
-export type TerminalHandoffCommand = Extract<KeyCommand, { do: 'open' | 'attach' | 'edit' }>;
+export type TerminalHandoffCommand = Extract<KeyCommand, { do: 'open' | 'attach' | 'edit' | 'review' }>;
 
 export interface TerminalHandoffOptions {
   readonly context: Context;
@@ -73,9 +75,16 @@ export class TerminalHandoff {
   }
 
   #carryOut(command: TerminalHandoffCommand): Promise<Notice | null> {
-    const { sessionId } = command;
-    if (command.do === 'open') return this.#open(command);
-    return command.do === 'attach' ? this.#attach(sessionId) : this.#edit(sessionId);
+    switch (command.do) {
+      case 'open':
+        return this.#open(command);
+      case 'attach':
+        return this.#attach(command.sessionId);
+      case 'edit':
+        return this.#edit(command.sessionId);
+      case 'review':
+        return this.#review();
+    }
   }
 
   async #open({ thing, sessionId }: Extract<KeyCommand, { do: 'open' }>): Promise<Notice | null> {
@@ -111,6 +120,17 @@ export class TerminalHandoff {
     if (!attached.ok) return refused(attached.failure);
     const { isSpent, autoResumes } = attached.value;
     return { text: attachedText(attached.value, sessionId), tone: autoResumes && !isSpent ? 'good' : 'warn' };
+  }
+
+  /** The command, which may take minutes to check what is safe, and runs what was sent back. */
+  async #review(): Promise<Notice | null> {
+    const { context, group } = this.#options;
+    const { program, args } = ownCommand('main', context.packageRoot);
+    const words = [program, ...args, 'review', group.groupId];
+    const code = await this.#inTool({ words, cwd: context.cwd, env: context.env });
+    if (code === null || code === 0 || code === exitCode.paused) return null;
+    const again = commandText(['review', group.groupId]);
+    return { text: `The review ended with exit code ${code}. In a shell, this shows why: ${again}`, tone: 'warn' };
   }
 
   /** The task in the editor; what it is then is logged, and the session tries that. */
@@ -178,7 +198,7 @@ export class TerminalHandoff {
   }
 
   /** Its exit code; null when a signal ended it, or it was not started any more. */
-  async #inTool(opening: Opening): Promise<number | null> {
+  async #inTool(opening: ForegroundOptions): Promise<number | null> {
     let code: number | null = null;
     await this.#lend(async () => {
       this.#guest = runInForeground(opening);

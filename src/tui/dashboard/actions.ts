@@ -30,6 +30,7 @@ export type KeyCommand =
   | { readonly do: 'answer'; readonly item: string; readonly text: string; readonly note?: string }
   | { readonly do: 'open'; readonly sessionId: SessionId; readonly thing: OpenTarget }
   | { readonly do: 'attach' | 'edit'; readonly sessionId: SessionId }
+  | { readonly do: 'review' }
   | { readonly do: 'pause-group'; readonly mode: 'now' | 'drain' | 'freeze' }
   | { readonly do: 'resume-group' }
   | { readonly do: 'quit' }
@@ -296,6 +297,11 @@ function decideWave({ ui, context: { state } }: At): Pressed {
   return { ui: { ...ui, mode: { kind: 'ask-wave', item: item.id } } };
 }
 
+function review({ ui, context: { state } }: At): Pressed {
+  const isTried = [...state.sessions.values()].some(({ attempts, inherited }) => attempts > 0 || inherited);
+  return isTried ? { ui, command: { do: 'review' } } : told(ui, 'No session was started yet.');
+}
+
 function edit({ definition, ...rest }: SessionRecord, { ui, context: { state } }: At): Pressed {
   const problem = ownProblem(state, { definition, ...rest }, { ...definition, prompt: `${definition.prompt}\n` });
   if (problem?.ok === false) return told(ui, describeFailure(problem.failure));
@@ -370,6 +376,7 @@ const sessionActions: readonly KeyAction[] = [
     ({ definition: { id } }, { ui }) => ({ ui: opened({ ...ui, selected: id, home: id }, 'full', 'log') }),
     'log',
   ),
+  action('R', 'review the work: merge, pull request, send back', review, 'review'),
   action('/', 'filter the list by text', find, 'find'),
   onSession('a', 'attach to the session', attach, 'attach'),
   onSession('e', 'edit the task, then continue with it', edit, 'edit'),

@@ -224,7 +224,6 @@ export interface Glyphs {
   readonly failed: string;
   readonly marker: string;
   readonly mark: string;
-  readonly sorted: string;
   readonly rule: string;
   readonly barSpent: string;
   readonly barReserved: string;
@@ -248,7 +247,6 @@ export const unicodeGlyphs: Glyphs = {
   failed: '✗',
   marker: '›',
   mark: '◆',
-  sorted: '▾',
   rule: '─',
   barSpent: '█',
   barReserved: '▒',
@@ -272,7 +270,6 @@ export const asciiGlyphs: Glyphs = {
   failed: 'x',
   marker: '>',
   mark: '#',
-  sorted: 'v',
   rule: '-',
   barSpent: '#',
   barReserved: '=',

@@ -155,7 +155,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room, isFra
   const { index, ...ui } = settled(chosen, keys, visible);
   const rows = listRows(view, ui, { ...terminal, columns: listWide - edge }, { items, index, visible, hasTitles });
   const position = positionOf(view, items, ui.top, visible);
-  const title: ScreenCell[] = isFramed ? [{ text: ' Sessions ', tone: 'strong' }] : [];
+  const title: ScreenCell[] = isFramed ? [{ text: ' Sessions', tone: 'strong' }, { text: `${choiceWords(ui)} ` }] : [];
   const isFocused = !hasDetailsFocus(ui, shape);
   const list = paneOf(
     { title, end: isFramed ? framedEnd(where(ui, position)) : [], rows, on: { on: 'list' } },
@@ -168,6 +168,16 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room, isFra
   const pane = paneOf(content, size);
   const bands = shape === 'full' ? [[pane]] : isBeside ? [[list, pane]] : [[list], [pane]];
   return { bands, ui: { ...ui, scroll: content.scroll }, ...counts };
+}
+
+/** The order and filter that the user chose. */
+function choiceWords({ sorting, onlyProblems, filter }: Ui): string {
+  const parts = [
+    sorting === 'graph' ? '' : ` by ${sorting}`,
+    onlyProblems ? ', problems only' : '',
+    filter === '' ? '' : `, with ${fitLine(filter, 20)}`,
+  ];
+  return parts.join('');
 }
 
 function framedEnd(cells: readonly ScreenCell[]): ScreenCell[] {
@@ -207,7 +217,7 @@ interface ListPart {
 function listRows(view: View, ui: Ui, terminal: Terminal, { items, index, visible, hasTitles }: ListPart): Row[] {
   const { columns } = terminal;
   const layout = layoutFor(view, columns);
-  const rows: Row[] = hasTitles ? [columnTitles(layout, terminal, ui.sorting)] : [];
+  const rows: Row[] = hasTitles ? [columnTitles(layout, columns)] : [];
   if (items.length === 0) {
     const text = view.state.sessions.size === 0 ? 'No sessions yet.' : 'Nothing matches. Escape shows all sessions.';
     rows.push(rowOf([{ text: `    ${text}`, tone: 'dim' }], columns));

@@ -121,6 +121,10 @@ function sorted(now: Now, shown: readonly Placed[], sorting: Sorting): readonly 
   switch (sorting) {
     case 'graph':
       return shown;
+    case 'status': {
+      const place = (placed: Placed): number => statuses.indexOf(recordOf(placed).state.status);
+      return shown.toSorted((one, other) => place(one) - place(other));
+    }
     case 'cost':
     case 'time': {
       const figures = new Map(

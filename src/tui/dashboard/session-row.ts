@@ -20,7 +20,6 @@ import { listTitles, machineName, projectName, titleOf, withLocalTimes } from '.
 import { frameSize } from '../layout.ts';
 import { fitLine, type Glyphs, padded, plainWidths, type Row, rowOf, type ScreenCell } from './cells.ts';
 import { byDefinitions, type Lane, placeSessions } from './list.ts';
-import type { Sorting } from './ui.ts';
 import { isBlocked, limitNow, reasoned, type Terminal, usageNow, type View } from './view.ts';
 
 export interface RowLayout {
@@ -130,16 +129,15 @@ const widest = byDefinitions((state): Widest => {
   return { title, project };
 });
 
-export function columnTitles(layout: RowLayout, { columns, glyphs }: Terminal, sorting: Sorting): Row {
-  const title = (text: string, by: Sorting): string => (by === sorting ? `${text}${glyphs.sorted}` : text);
+export function columnTitles(layout: RowLayout, columns: number): Row {
   const cells = [
     ' '.repeat(edge),
-    column(layout, title('SESSION', 'name'), layout.title),
+    column(layout, 'SESSION', layout.title),
     column(layout, 'PROJECT', layout.project),
     column(layout, 'MODEL', layout.model),
     column(layout, 'HOST', layout.host),
-    column(layout, title('TIME', 'time'), layout.time, 'right'),
-    column(layout, title('COST', 'cost'), layout.cost, 'right'),
+    column(layout, 'TIME', layout.time, 'right'),
+    column(layout, 'COST', layout.cost, 'right'),
     column(layout, 'CHANGES', layout.changes, 'right'),
     column(layout, 'TASKS', layout.tasks, 'right'),
     column(layout, 'TOKENS', layout.tokens, 'right'),

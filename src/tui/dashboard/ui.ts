@@ -13,7 +13,7 @@ export type Hit =
 export const arrangements = ['tree', 'waves', 'status', 'project'] as const;
 export type Arrangement = (typeof arrangements)[number];
 
-export const sortings = ['graph', 'project', 'cost', 'time', 'name'] as const;
+export const sortings = ['graph', 'status', 'project', 'cost', 'time', 'name'] as const;
 export type Sorting = (typeof sortings)[number];
 
 export type Mode =

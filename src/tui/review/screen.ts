@@ -1,6 +1,7 @@
 /** tui/review/: the review on a terminal, laid out by ink: the sessions, and the facts about the selected one. */
 import { Box, Text, type TextProps, useApp, useInput, usePaste, useWindowSize } from 'ink';
 import { createElement as h, type ReactNode, useRef, useState } from 'react';
+import type { CheckRun } from '../../core/evidence.ts';
 import {
   type ActionCommand,
   actionsOf,
@@ -14,6 +15,7 @@ import {
   type ReviewRow,
 } from '../../view/review/review.ts';
 import { safeLine, spelledLine } from '../../view/terminal-text.ts';
+import { inBorder } from '../app.ts';
 
 /** The result of an action: a sentence, and the row as it is now; null = the row is gone. */
 export interface ActionEnd {
@@ -29,6 +31,8 @@ export interface ReviewScreenOptions {
 /** In narrower terminals the details are below the list. */
 const wideColumns = 100;
 const textMax = 4000;
+/** A long task leaves room for the changes, unless the details have the whole screen. */
+const askedRowsMax = 4;
 const filesMax = 100;
 const patchMax = 20_000;
 const diffLinesMax = 2000;
@@ -43,6 +47,7 @@ const names: Readonly<Record<ReviewAction, string>> = {
 const help = [
   'j n ↓  next session          k ↑  previous session',
   'space PgDn  details down     PgUp  details up',
+  'enter  details on the whole screen, and back',
   'm  merge the work            p  push it and open a pull request',
   'b  send it back with words   d  discard the session; unmerged commits stay on its branch',
   'q  leave; sessions that were sent back then run',
@@ -56,6 +61,7 @@ interface Ui {
   /** The text to send back, or the action that needs a `y`. */
   readonly asking?: { readonly action: ReviewAction; readonly words?: string } | undefined;
   readonly isHelp?: boolean;
+  readonly isFull?: boolean;
   readonly isBusy?: boolean;
 }
 
@@ -80,7 +86,7 @@ function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
     update({ rows, at: Math.min(state.current.at, Math.max(0, rows.length - 1)), notice, isBusy: false });
   };
   const press = (input: string, key: InputKey) => {
-    const { rows, at, scroll, asking, isBusy, isHelp } = state.current;
+    const { rows, at, scroll, asking, isBusy, isHelp, isFull } = state.current;
     const row = rows[at];
     if (isBusy) return;
     if (asking !== undefined && row !== undefined) {
@@ -91,6 +97,7 @@ function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
     }
     if (input === 'q' || (key.ctrl && input === 'c')) return exit();
     if (input === '?' || isHelp) return update({ isHelp: input === '?' && !isHelp });
+    if (key.return) return update({ isFull: !isFull, scroll: 0 });
     const step = key.downArrow || input === 'j' || input === 'n' ? 1 : key.upArrow || input === 'k' ? -1 : 0;
     if (step !== 0) return update({ at: Math.max(0, Math.min(rows.length - 1, at + step)), scroll: 0, notice: '' });
     const page = key.pageDown || input === ' ' ? 10 : key.pageUp ? -10 : 0;
@@ -108,30 +115,53 @@ function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
     if (input === '') press(input, key);
     for (const sign of input) press(sign, key);
   });
-  const ui = state.current;
-  const row = ui.rows[ui.at];
   usePaste((text) => {
     const { asking } = state.current;
     if (asking?.words !== undefined) update({ asking: { ...asking, words: asking.words + safeLine(text, textMax) } });
   });
-  const isWide = columns >= wideColumns;
-  const listRows = isWide ? height - 6 : Math.floor((height - 6) * 0.4);
-  return h(
+  const { node, scroll } = screenOf(review, state.current, columns, height);
+  // What was scrolled past the end does not count.
+  state.current = { ...state.current, scroll };
+  return node;
+}
+
+function screenOf(
+  review: Review,
+  ui: Ui,
+  columns: number,
+  height: number,
+): { readonly node: ReactNode; readonly scroll: number } {
+  const row = ui.rows[ui.at];
+  const isFull = ui.isFull === true && row !== undefined;
+  const isBeside = columns >= wideColumns && !isFull;
+  const listWidth = isBeside ? Math.floor(columns * 0.4) : columns;
+  const body = height - 3;
+  const list = listOf(ui, Math.max(3, isBeside ? body - 2 : Math.floor(body * 0.35)));
+  const listHeight = isFull ? 0 : isBeside ? body : list.length + 2;
+  const width = isBeside ? columns - listWidth : columns;
+  const rows = Math.max(1, body - 2 - (isBeside ? 0 : listHeight));
+  const lines = ui.isHelp ? help.map((text) => ({ text })) : detailsOf(review, row, width - 4, isFull);
+  const scroll = Math.max(0, Math.min(ui.scroll, lines.length - rows));
+  const below = lines.length - scroll - rows;
+  const place = `${ui.rows.length === 0 ? 0 : ui.at + 1} of ${ui.rows.length}`;
+  const details = pane({ width, height: rows + 2 }, lines.slice(scroll, scroll + rows), {
+    title: row === undefined ? '' : safeLine(row.title, width - 24),
+    end: below > 0 ? `${below} below: space` : scroll > 0 ? 'end' : '',
+  });
+  const node = h(
     Box,
     { flexDirection: 'column', width: columns, height },
     h(Text, { bold: true, wrap: 'truncate' }, safeLine(review.headline, columns)),
     h(
       Box,
-      { flexDirection: isWide ? 'row' : 'column', flexGrow: 1, overflow: 'hidden' },
-      pane({ width: isWide ? '40%' : '100%', height: isWide ? undefined : listRows + 2 }, listOf(ui, listRows)),
-      pane(
-        { flexGrow: 1, flexBasis: 0 },
-        ui.isHelp ? help.map((text) => line(text)) : detailsOf(review, row, ui.scroll),
-      ),
+      { flexDirection: isBeside ? 'row' : 'column', height: body, overflow: 'hidden' },
+      isFull ? null : pane({ width: listWidth, height: listHeight }, list, { title: 'Review', end: place }),
+      details,
     ),
     h(Text, { wrap: 'truncate', color: 'yellow' }, questionOf(ui, row) ?? (ui.notice || (review.union ?? ''))),
     keyLine(row === undefined ? [] : actionsOf(review.groupId, row)),
   );
+  return { node, scroll };
 }
 
 type InputKey = Parameters<Parameters<typeof useInput>[0]>[1];
@@ -153,77 +183,122 @@ function questionOf({ asking }: Ui, row: ReviewRow | undefined): string | undefi
   return `y: ${names[asking.action]} ${row.title}?${why}`;
 }
 
-function pane(style: Parameters<typeof Box>[0], children: readonly ReactNode[]): ReactNode {
+interface Line extends TextProps {
+  readonly text: string;
+}
+
+interface PaneNames {
+  readonly title: string;
+  /** Shown at the right end of the upper border. */
+  readonly end: string;
+}
+
+function pane(
+  size: { readonly width: number; readonly height: number },
+  lines: readonly Line[],
+  { title, end }: PaneNames,
+): ReactNode {
   return h(
     Box,
-    { ...style, borderStyle: 'round', flexDirection: 'column', overflow: 'hidden', paddingX: 1 },
-    ...children,
+    { ...size, flexShrink: 0 },
+    h(
+      Box,
+      { ...size, borderStyle: 'round', flexDirection: 'column', overflow: 'hidden', paddingX: 1 },
+      ...lines.map(({ text, ...props }) => h(Text, { wrap: 'truncate', ...props }, text === '' ? ' ' : text)),
+    ),
+    inBorder('left', title === '' ? '' : ` ${title} `),
+    inBorder('right', end === '' ? '' : ` ${end} `),
   );
 }
 
-function line(text: string, props: TextProps = {}): ReactNode {
-  // Rows that do not fit are cut off at the bottom.
-  return h(Box, { flexShrink: 0 }, h(Text, { wrap: 'truncate', ...props }, text === '' ? ' ' : text));
+function wrapped(text: string, columns: number, props: TextProps = {}): Line[] {
+  const rows = Bun.wrapAnsi(text, Math.max(1, columns), { hard: true }).split('\n');
+  return rows.map((row) => ({ ...props, text: row }));
 }
 
 const colours = { high: 'red', medium: 'yellow', low: 'gray' } as const;
 
-function listOf({ rows, at }: Ui, height: number): ReactNode[] {
-  const lines = rows.flatMap((row, index) => {
-    const { kind, title, project, risks } = row;
-    const level = kind === 'risk' ? (risks[0]?.level ?? 'low') : undefined;
-    const mark = level === undefined ? (kind === 'safe' ? '✓' : ' ') : '!';
-    const text = `${index === at ? '›' : ' '}${mark} ${title}  ${project}  ${changeText(row)}`;
-    const color = level === undefined ? {} : { color: colours[level] };
-    const own = { isAt: index === at, node: line(text, { ...color, inverse: index === at }) };
-    return kind === rows[index - 1]?.kind ? [own] : [{ isAt: false, node: line(kindTitle(kind), { bold: true }) }, own];
+/** The sign of a row, its colour, and in a few words why a person should look. */
+function looksOf({ kind, status, risks, decisions, said }: ReviewRow): readonly [string, TextProps, string] {
+  const [worst] = risks;
+  switch (kind) {
+    case 'decision':
+      return ['?', { color: 'yellow' }, decisions[0]?.text ?? ''];
+    case 'unfinished':
+      return status === 'failed' ? ['✗', { color: 'red' }, said] : ['‖', { color: 'yellow' }, said];
+    case 'risk':
+      return ['!', { color: colours[worst?.level ?? 'low'] }, worst?.text ?? ''];
+    case 'waiting':
+      return ['○', { dimColor: true }, status];
+    default:
+      return ['✓', {}, ''];
+  }
+}
+
+function listOf({ rows, at }: Ui, height: number): Line[] {
+  const lines = rows.flatMap((row, index): (Line & { readonly isAt?: boolean })[] => {
+    const [sign, props, why] = looksOf(row);
+    const facts = [row.title, row.project, why === '' ? changeText(row) : safeLine(why, 300)];
+    const isAt = index === at;
+    const own = { ...props, text: `${isAt ? '›' : ' '}${sign} ${facts.join('  ')}`, inverse: isAt, isAt };
+    return row.kind === rows[index - 1]?.kind ? [own] : [{ text: kindTitle(row.kind), bold: true }, own];
   });
   const begin = Math.max(0, Math.min(lines.findIndex(({ isAt }) => isAt) - (height >> 1), lines.length - height));
-  return lines.slice(begin, begin + height).map(({ node }) => node);
+  return lines.slice(begin, begin + height).map(({ isAt: _at, ...line }) => line);
 }
 
-function detailsOf({ groupId }: Review, row: ReviewRow | undefined, scroll: number): ReactNode[] {
-  if (row === undefined) return [line('Nothing to review.')];
-  const { title, status, reason, risks, decisions, asked, said, evidence, files } = row;
-  const part = (name: string, text: string) =>
-    text === '' ? [] : [line(name, { dimColor: true }), line(safeLine(text, textMax), { wrap: 'wrap' })];
-  const nodes = [
-    line(`${title}  ${status}${reason === undefined ? '' : ` (${reason})`}  ${costText(row)}`, { bold: true }),
-    ...decisions.flatMap((decision) => [
-      line(safeLine(decision.text, textMax), { wrap: 'wrap' }),
-      ...answersOf(decision).map((text) => line(text)),
-    ]),
-    ...risks.map(({ level, text }) =>
-      line(spelledLine(safeLine(text, textMax)), { color: colours[level], wrap: 'wrap' }),
+function detailsOf({ groupId }: Review, row: ReviewRow | undefined, columns: number, isFull: boolean): Line[] {
+  if (row === undefined) return [{ text: 'Nothing to review.' }];
+  const { project, status, reason, risks, decisions, asked, said, evidence, files } = row;
+  const wrap = (text: string, props?: TextProps) => wrapped(safeLine(text, textMax), columns, props);
+  const part = (name: string, lines: readonly Line[]) =>
+    lines.length === 0 ? [] : [{ text: name, dimColor: true }, ...lines];
+  const paragraph = (text: string) => (text === '' ? [] : text.split('\n').flatMap((one) => wrap(one)));
+  const task = paragraph(asked);
+  const isCut = !isFull && task.length > askedRowsMax;
+  return [
+    ...wrap(`${project}, ${status}${reason === undefined ? '' : ` (${reason})`}, ${costText(row)}`, { bold: true }),
+    ...decisions.flatMap((decision) => [...wrap(decision.text), ...answersOf(decision).map((text) => ({ text }))]),
+    ...risks.flatMap(({ level, text }) => wrap(spelledLine(text), { color: colours[level] })),
+    ...part('Said at its end', paragraph(said)),
+    ...part(
+      'Checks',
+      evidence.flatMap((run) => wrap(checkText(run), isRed(run) ? { color: 'red' } : {})),
     ),
-    ...part('Asked', asked),
-    ...part('Said at its end', said),
-    ...evidence.map((run) => line(safeLine(checkText(run), textMax), { wrap: 'wrap', dimColor: true })),
-    line(`${changeText(row)} in ${groupId}`, { dimColor: true }),
-    ...files
-      .slice(0, filesMax)
-      .flatMap(({ text }) => text.slice(0, patchMax).replace(/\n$/, '').split('\n'))
-      .slice(0, diffLinesMax)
-      .map(diffLine),
+    ...part(
+      'Asked',
+      isCut ? [...task.slice(0, askedRowsMax - 1), { text: '… (enter shows all)', dimColor: true }] : task,
+    ),
+    ...part(`${changeText(row)} in ${groupId}`, [
+      ...files
+        .slice(0, filesMax)
+        .flatMap(({ text }) => text.slice(0, patchMax).replace(/\n$/, '').split('\n'))
+        .slice(0, diffLinesMax)
+        .map(diffLine),
+    ]),
   ];
-  return nodes.slice(Math.min(scroll, nodes.length - 1), scroll + 200);
 }
 
-function diffLine(raw: string): ReactNode {
-  const color = raw.startsWith('@@ ')
-    ? 'cyan'
-    : raw.startsWith('+')
-      ? 'green'
-      : raw.startsWith('-')
-        ? 'red'
-        : undefined;
-  const isHead = /^(?:diff |index |--- |\+\+\+ )/.test(raw);
-  return line(spelledLine(raw.slice(0, 500)), isHead ? { bold: true } : color === undefined ? {} : { color });
+/** A check that should have passed. On the earlier code it should fail. */
+function isRed({ code, exitCode }: CheckRun): boolean {
+  return code !== 'base' && exitCode !== 0;
+}
+
+const diffColours: readonly (readonly [start: RegExp, props: TextProps])[] = [
+  [/^(?:diff |index |--- |\+\+\+ )/, { bold: true }],
+  [/^@@ /, { color: 'cyan' }],
+  [/^\+/, { color: 'green' }],
+  [/^-/, { color: 'red' }],
+];
+
+function diffLine(raw: string): Line {
+  const [, props] = diffColours.find(([start]) => start.test(raw)) ?? [];
+  return { text: spelledLine(raw.slice(0, 500)), ...props };
 }
 
 function keyLine(actions: readonly ActionCommand[]): ReactNode {
   const keys = actions.map(({ action, disabled }) =>
     h(Text, { key: action, dimColor: disabled !== undefined }, `${keyOf[action]} ${names[action]}  `),
   );
-  return h(Text, { wrap: 'truncate' }, ...keys, 'n next  ? help  q leave');
+  return h(Text, { wrap: 'truncate' }, ...keys, 'enter details  ? help  q leave');
 }

@@ -71,7 +71,7 @@ const kindTitles: Readonly<Record<ReviewKind, string>> = {
   unfinished: 'Not completed',
   risk: 'Look at this first',
   safe: 'Safe to merge',
-  waiting: 'Not started or still running',
+  waiting: 'Waits or still runs',
   merged: 'Merged',
 };
 

@@ -42,8 +42,8 @@ const steps: readonly Step[] = [
   ['*', '*', /\n[│┃]›. {2}├ 002 api/, /marked/],
   ['v', 'v', /Wave 1 {2}7\/9/],
   ['v', 'vvv', /├ 002 api/, /Wave 1/],
-  ['S', 'SS', /COST▾/],
-  ['S', 'SSS', /├ 002 api/, /▾/],
+  ['S', 'SSS', /Sessions by cost/],
+  ['S', 'SSS', /├ 002 api/, /Sessions by/],
   ['/', '/', /filter:/],
   ['/', `notes${key.enter}`, /\d of 50 shown.*\n[│┃]›. {2}005 notes/s],
   ['escape', key.escape, /\n[│┃]›. {2}├ 002 api/, /shown/],
@@ -78,15 +78,15 @@ const steps: readonly Step[] = [
   ['h', 'h', /Commands/],
   ['h', key.escape, /SESSION/, /Commands/],
   [':', ':', /Commands/],
-  [':', `srtcst${key.enter}`, /COST▾/, /Commands/],
+  [':', `srtcst${key.enter}`, /Sessions by cost/, /Commands/],
   [':', ':', /Commands/],
-  [':', `sort by graph${key.enter}`, /SESSION/, /▾|Commands/],
+  [':', `sort by graph${key.enter}`, /SESSION/, /Sessions by|Commands/],
   ['w', 'w', /No wave waits for a decision/],
   ['ctrl-l', key.ctrlL, /002 api.*\[log\]/s],
 ];
 
-/** These need a runner or leave the screen: dashboard-watch, -run, -open and -attach.test.ts, and questions/keys. */
-const pressedElsewhere = ['a', 'e', 'i', 'o', 'p', 'r', 's', 'P', 'q', 'ctrl-c', 'ctrl-z'];
+/** These need a runner or leave the screen: dashboard-watch, -run, -open, -attach, review-screen and questions/keys. */
+const pressedElsewhere = ['a', 'e', 'i', 'o', 'p', 'r', 'R', 's', 'P', 'q', 'ctrl-c', 'ctrl-z'];
 
 test('each key does what the palette says', async () => {
   await open();

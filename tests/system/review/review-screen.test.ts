@@ -68,13 +68,27 @@ test('review: a person merges, sends back and discards work without leaving the 
   expect({ isAlternate, isCooked, showsCursor }).toEqual({ isAlternate: false, isCooked: true, showsCursor: true });
 }, 120_000);
 
-test('review without colours: the selected row has a marker', async () => {
+test('review opens from the dashboard; 80 columns without colours have room for reasons and changes', async () => {
+  const tree = { 'a.js': `const key = 'AKIAIOSFODNN7EXAMPLE';\n${'more();\n'.repeat(30)}` };
   const group = user.mergeGroup('night', [
-    { name: 'secret', repository: 'shop', tree: { 'a.js': "const key = 'AKIAIOSFODNN7EXAMPLE';\n" } },
+    { name: 'secret', repository: 'shop', tree },
+    { name: 'broken', repository: 'shop', status: 'failed' },
   ]);
   const env = { ...user.env, NO_COLOR: '1' };
-  terminal = new TestTerminal([launcher, 'review', group.id], { cwd: user.folder, env, columns: 120, rows: 40 });
-  await terminal.shows('›! 001 secret', '+const key', 'q leave');
+  terminal = new TestTerminal([launcher, 'group', 'watch', group.id], { cwd: user.folder, env });
+  await terminal.shows('001 secret', 'R review');
+  terminal.type('R');
+  await terminal.shows('›✗ 002 broken', '! 001 secret', 'AWS access key', '1 of 2');
+  terminal.type('j');
+  await terminal.shows('›! 001 secret', 'below: space', 'Do secret.');
+  terminal.type(key.enter);
+  await terminal.shows('+const key', '+more();', 'below: space');
+  terminal.type('      ');
+  await terminal.until((text) => / end ─/.test(text));
+  terminal.type(key.enter);
+  await terminal.shows('›! 001 secret');
+  terminal.type('q');
+  await terminal.shows('R review', 'q quit');
   terminal.type('q');
   expect(await terminal.exited).toBe(0);
   expect(terminal.raw).not.toMatch(/\[(?:3|4|9)[0-7]m/);

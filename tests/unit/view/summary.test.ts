@@ -51,7 +51,7 @@ test('the next step is to review and merge worktrees until that is done', () => 
   log.add({ type: 'session_completed', ...of, result: 'Done.', work, usage: usage(1) });
   log.add({ type: 'group_completed' });
   const merge = `Then: claude-code-agent group merge ${groupId}`;
-  expect(nextSteps(log.state)).toEqual([`Next: claude-code-agent group diff ${groupId}`, merge]);
+  expect(nextSteps(log.state)).toEqual([`Next: claude-code-agent review ${groupId}`, merge]);
   log.add({ type: 'session_cleaned', sessionId: sid(1) });
   expect(nextSteps(log.state)).toEqual([expect.stringContaining('session logs')]);
 });

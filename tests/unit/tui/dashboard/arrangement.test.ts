@@ -64,7 +64,7 @@ test('sorting by cost, duration or name orders each part of the list', () => {
   expect(rowsOf({ sorting: 'time' }).slice(0, 3)).toEqual([2, 1, 6]);
   expect(rowsOf({ sorting: 'name' }).slice(0, 3)).toEqual([2, 9, 8]);
   expect(rowsOf({ arrangement: 'waves', sorting: 'name' }).slice(0, 4)).toEqual(['Wave 1  1/3', 9, 8, 1]);
-  expect(layoutText(frame({ ui: { sorting: 'cost' } }))).toMatch(/ COST▾ /);
+  expect(layoutText(frame({ ui: { sorting: 'cost' } }))).toContain('Sessions by cost');
   // Lines lead from row to row.
   expect(layoutText(frame({ ui: { sorting: 'name' } }))).not.toContain('├');
 });

@@ -34,14 +34,14 @@ const define = () => import('./commands/session/add.ts');
 const sessionLook = () => import('./commands/session/show.ts');
 const control = () => import('./commands/session/control.ts');
 const templates = () => import('./commands/template/templates.ts');
-const packs = () => import('./commands/template/packs.ts');
-const agent = () => import('./commands/host/agent.ts');
 const cpm = () => import('./commands/context/cpm.ts');
-const skills = () => import('./commands/context/cpm-check-skills.ts');
 const hook = () => import('./commands/context/hook.ts');
 const handover = () => import('./commands/context/handover.ts');
 const faber = () => import('./commands/context/faber.ts');
-const faberLook = () => import('./commands/context/faber-status.ts');
+const watch = () => import('./commands/group/watch.ts');
+const attach = () => import('./commands/session/attach.ts');
+const config = () => import('./commands/config.ts');
+const tryOut = () => import('./commands/try.ts');
 const hosts = () => import('./commands/host/hosts.ts');
 
 export const commandEntries: readonly CommandEntry[] = [
@@ -54,19 +54,11 @@ export const commandEntries: readonly CommandEntry[] = [
   ['group plan', 'show what a run would do and may cost', from(run, 'definePlan')],
   ['group run', 'run or continue a group', from(run, 'defineGroupRun')],
   ['group resume', 'resume a group and retry its failed sessions', from(run, 'defineGroupResume')],
-  [
-    'group watch',
-    'follow a group that runs in another process',
-    from(() => import('./commands/group/watch.ts'), 'define'),
-  ],
+  ['group watch', 'follow a group that runs in another process', from(watch, 'define')],
   ['group pause', 'pause a group', from(pause, 'defineGroupPause')],
   ['group budget', 'show what is spent, reserved and left, or raise the cap', from(look, 'defineBudget')],
-  ['group why', 'explain why sessions are not running', from(() => import('./commands/group/why.ts'), 'define')],
-  [
-    'group report',
-    'write a report as HTML, Markdown or JSON',
-    from(() => import('./commands/group/report.ts'), 'define'),
-  ],
+  ['group why', 'explain why sessions are not running', from(look, 'defineWhy')],
+  ['group report', 'write a report as HTML, Markdown or JSON', from(look, 'defineReport')],
   ['group diff', 'show what the sessions changed in their worktrees', from(diff, 'defineGroupDiff')],
   ['group merge', 'merge the work of all sessions, in all repositories or none', from(deliver, 'defineMerge')],
   ['group pr', 'push the work of all sessions and create pull requests', from(deliver, 'definePr')],
@@ -81,28 +73,24 @@ export const commandEntries: readonly CommandEntry[] = [
   ['session edit', 'change a session that is not running', from(define, 'defineEdit')],
   ['session allow', 'allow denied calls of a session, and retry it', from(allow, 'defineSessionAllow')],
   ['session remove', 'remove a session that is not running', from(control, 'defineRemoveSession')],
-  ['session logs', 'read the transcript of a session', from(() => import('./commands/session/logs.ts'), 'define')],
+  ['session logs', 'read the transcript of a session', from(sessionLook, 'defineLogs')],
   ['session pause', 'pause one session', from(control, 'definePause')],
   ['session resume', 'resume a paused session', from(control, 'defineSessionResume')],
   ['session retry', 'retry a failed session, or give a completed one a further task', from(control, 'defineRetry')],
-  [
-    'session attach',
-    'open the conversation of a session in claude',
-    from(() => import('./commands/session/attach.ts'), 'define'),
-  ],
+  ['session attach', 'open the conversation of a session in claude', from(attach, 'define')],
   ['session say', 'send a message to a session', from(control, 'defineSay')],
   ['template list', 'list templates and their sources', from(templates, 'defineTemplateList')],
   ['template show', 'show a template, its variables and its files', from(templates, 'defineTemplateShow')],
   ['template validate', 'check a template, or a folder of templates', from(templates, 'defineTemplateValidate')],
   ['template render', 'fill in a template and print it', from(templates, 'defineTemplateRender')],
   ['template init', 'create a folder with an example of each kind of template', from(templates, 'defineTemplateInit')],
-  ['template add', 'fetch a pack of templates from a git repository', from(packs, 'definePackAdd')],
-  ['template update', 'fetch installed packs again', from(packs, 'definePackUpdate')],
-  ['template remove', 'remove an installed pack', from(packs, 'definePackRemove')],
+  ['template add', 'fetch a pack of templates from a git repository', from(templates, 'definePackAdd')],
+  ['template update', 'fetch installed packs again', from(templates, 'definePackUpdate')],
+  ['template remove', 'remove an installed pack', from(templates, 'definePackRemove')],
   ['cpm list', 'list the progress files of a project', from(cpm, 'defineCpmList')],
   ['cpm show', 'print a progress file', from(cpm, 'defineShow')],
   ['cpm clean', 'remove progress files of abandoned sessions', from(cpm, 'defineClean')],
-  ['cpm check-skills', 'check CPM skills, and add the shared section', from(skills, 'define')],
+  ['cpm check-skills', 'check CPM skills, and add the shared section', from(cpm, 'defineCheckSkills')],
   ['hook install', 'install the context hooks in a project or config dir', from(hook, 'defineInstall')],
   ['hook uninstall', 'remove the context hooks', from(hook, 'defineUninstall')],
   ['hook status', 'show installed hooks and whether they can run', from(hook, 'defineHookStatus')],
@@ -111,39 +99,30 @@ export const commandEntries: readonly CommandEntry[] = [
   ['handover find', 'find the project of a session', from(handover, 'defineFind')],
   ['faber start', 'start a FABER run for a work item', from(faber, 'defineStart')],
   ['faber resume', 'make a run the active one again', from(faber, 'defineFaberResume')],
-  ['faber status', 'show the active run, its phases and sessions', from(faberLook, 'defineFaberStatus')],
+  ['faber status', 'show the active run, its phases and sessions', from(faber, 'defineFaberStatus')],
   ['faber phase', 'record a finished phase', from(faber, 'definePhase')],
-  ['faber prime-context', 'print the critical artifacts of the active run', from(faberLook, 'definePrimeContext')],
-  ['faber session-end', 'record the end of a session', from(faberLook, 'defineSessionEnd')],
+  ['faber prime-context', 'print the critical artifacts of the active run', from(faber, 'definePrimeContext')],
+  ['faber session-end', 'record the end of a session', from(faber, 'defineSessionEnd')],
   ['faber worktrees', 'list worktrees of runs, or remove finished ones', from(faber, 'defineWorktrees')],
-  ['fleet init', 'create a fleet and print the line that hosts join with', from(agent, 'defineFleetInit')],
-  ['fleet join-line', 'print the line that hosts join with', from(agent, 'defineJoinLine')],
-  ['host join', 'make this machine a host of a fleet', from(agent, 'defineJoin')],
-  ['host add', 'add another host by ssh', from(agent, 'defineHostAdd')],
+  ['fleet init', 'create a fleet and print the line that hosts join with', from(hosts, 'defineFleetInit')],
+  ['fleet join-line', 'print the line that hosts join with', from(hosts, 'defineJoinLine')],
+  ['host join', 'make this machine a host of a fleet', from(hosts, 'defineJoin')],
+  ['host add', 'add another host by ssh', from(hosts, 'defineHostAdd')],
   ['host list', 'list the hosts of the fleet and their state', from(hosts, 'defineHostList')],
   ['host drain', 'stop starting sessions on a host', from(hosts, 'defineDrain')],
   ['host resume', 'let a host take sessions again', from(hosts, 'defineHostResume')],
   ['host forget', 'remove a host from the fleet', from(hosts, 'defineForget')],
-  ['host serve', 'run the agent of this host in the terminal', from(agent, 'defineServe')],
-  ['try', 'watch a demonstration in the dashboard, at no cost', from(() => import('./commands/try.ts'), 'define')],
+  ['host serve', 'run the agent of this host in the terminal', from(hosts, 'defineServe')],
+  ['try', 'watch a demonstration in the dashboard, at no cost', from(tryOut, 'define')],
   ['init', 'write a first workflow for nearby projects', from(() => import('./commands/init.ts'), 'define')],
-  ['run', 'create the group of a workflow and run it', from(() => import('./commands/run.ts'), 'define')],
+  ['run', 'create the group of a workflow and run it', from(run, 'defineRunWorkflow')],
   ['inbox', 'list requests and questions of sessions', from(inbox, 'defineInbox')],
   ['review', 'review the work of a group: decisions, then risks', from(() => import('./commands/review.ts'), 'define')],
   ['answer', 'answer an item of the inbox', from(inbox, 'defineAnswer')],
   ['rm', 'delete groups', from(remove, 'defineRemove')],
   ['stop', 'pause every group on this machine', from(pause, 'defineStop')],
-  [
-    'config',
-    'show every setting and where it comes from, or change one',
-    from(() => import('./commands/config.ts'), 'define'),
-  ],
+  ['config', 'show every setting and where it comes from, or change one', from(config, 'define')],
   ['doctor', 'diagnose this machine and suggest fixes', from(() => import('./commands/doctor.ts'), 'define')],
   ['completion', 'print a shell completion script', from(() => import('./commands/completion.ts'), 'defineCompletion')],
-  [
-    'rehearsal-serve',
-    'serve the scripted Messages API',
-    from(() => import('./commands/try.ts'), 'defineRehearsalServe'),
-    true,
-  ],
+  ['rehearsal-serve', 'serve the scripted Messages API', from(tryOut, 'defineRehearsalServe'), true],
 ];

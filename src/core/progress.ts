@@ -8,7 +8,7 @@ import { endingText, loggedContext, type Verdicts, type WaitReason } from './pla
 import { unmetOf } from './plan/plan.ts';
 import { verdictsOf } from './plan/verdicts.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
-import type { GroupState } from './state.ts';
+import { elapsedMs, type GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
 
 /** A failed API request that claude will retry. */
@@ -154,7 +154,6 @@ export function groupProgress(
     const now = live.get(id);
     if (now) usage = addUsage(usage, now.usage);
   }
-  const current = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
   return {
     groupId: state.group.id,
     seq: state.lastSeq,
@@ -168,7 +167,7 @@ export function groupProgress(
     sessions: [...state.sessions.values()].map((record) => sessionProgress(state, record, live, verdicts)),
     totalCost: usage.costUsd,
     totalTokens: usage.tokens,
-    elapsedTime: state.elapsedBeforeMs + current,
+    elapsedTime: elapsedMs(state, atMs),
   };
 }
 

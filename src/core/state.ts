@@ -95,6 +95,11 @@ export function isRehearsal({ run, rehearsal }: Pick<GroupState, 'run' | 'rehear
   return run?.rehearsal === true || rehearsal !== undefined;
 }
 
+/** The time in which the group ran, up to `atMs` if it is running. */
+export function elapsedMs({ elapsedBeforeMs, runStartedAt }: GroupState, atMs: number): number {
+  return elapsedBeforeMs + (runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(runStartedAt)));
+}
+
 /** The state after `group_created`. Throws IllegalEvent when the first event is another one. */
 export function initialState(event: GroupEvent): GroupState {
   if (event.type !== 'group_created') throw new IllegalEvent(`the log begins with ${event.type}, not group_created`);

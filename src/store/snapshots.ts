@@ -19,7 +19,7 @@ import {
 } from '../core/group.ts';
 import { sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
-import { type GroupState, isRehearsal } from '../core/state.ts';
+import { elapsedMs, type GroupState, isRehearsal } from '../core/state.ts';
 import type { GroupStatus, SessionStatus } from '../core/status.ts';
 import type { Files, World } from '../system/world.ts';
 import { parseOwn } from './json.ts';
@@ -204,7 +204,7 @@ export function groupMeta(state: GroupState): GroupMeta {
     cost: state.usage.costUsd,
     ...defined({ estimated: state.usage.estimated }),
     tokens: state.usage.tokens,
-    durationMs: ranForMs(state),
+    durationMs: elapsedMs(state, Date.parse(state.updatedAt)),
   };
 }
 
@@ -215,11 +215,6 @@ function inheritedBranches({ sessions }: GroupState): Pick<GroupMeta, 'inherited
       : [{ repository: workspace.repository, branch: workspace.branch }],
   );
   return named.length === 0 ? {} : { inheritedBranches: named };
-}
-
-function ranForMs(state: GroupState): number {
-  if (state.runStartedAt === undefined) return state.elapsedBeforeMs;
-  return state.elapsedBeforeMs + Math.max(0, Date.parse(state.updatedAt) - Date.parse(state.runStartedAt));
 }
 
 function sessionSummary(record: SessionRecord): SessionSummary {

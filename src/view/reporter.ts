@@ -3,7 +3,7 @@ import type { GroupEvent } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Verdicts } from '../core/plan/decision.ts';
 import type { FleetStanding, LiveSession } from '../core/progress.ts';
-import type { GroupState } from '../core/state.ts';
+import { elapsedMs, type GroupState } from '../core/state.ts';
 import { formatDuration, formatMoney, plural } from './format.ts';
 
 export type LiveView = ReadonlyMap<SessionId, LiveSession>;
@@ -33,11 +33,10 @@ export function createQuietReporter(write: (text: string) => void): Reporter {
     waiting: ignore,
     summarize(state: GroupState, _live: LiveView, atMs: number) {
       const { counts, sessions, usage } = state;
-      const elapsed = state.elapsedBeforeMs + (state.runStartedAt ? atMs - Date.parse(state.runStartedAt) : 0);
       const done = `${counts.completed} of ${plural(sessions.size, 'session')} completed`;
       const money = formatMoney(usage.costUsd, usage.estimated);
       const status = state.reason === 'deleted' ? 'deleted' : state.status;
-      write(`${state.group.id} ${status}: ${done}, ${money}, ${formatDuration(elapsed)}\n`);
+      write(`${state.group.id} ${status}: ${done}, ${money}, ${formatDuration(elapsedMs(state, atMs))}\n`);
     },
   };
 }

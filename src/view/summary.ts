@@ -6,7 +6,7 @@ import { groupAdvice, runCommand, sessionReference } from '../core/plan/advice.t
 import type { Verdicts } from '../core/plan/decision.ts';
 import { verdictsAtRest } from '../core/plan/verdicts.ts';
 import { type SessionRecord, workedMs } from '../core/session-state.ts';
-import { type GroupState, isRehearsal } from '../core/state.ts';
+import { elapsedMs, type GroupState, isRehearsal } from '../core/state.ts';
 import { listNames } from '../core/text.ts';
 import {
   type Column,
@@ -132,7 +132,6 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
   const status = state.status === 'running' && !hasRunner ? 'interrupted' : state.status;
   let usage = state.usage;
   for (const id of state.running) usage = addUsage(usage, live.get(id)?.usage ?? noUsage);
-  const running = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
   const budget = state.group.config.maxBudgetUsd;
   const money = formatMoney(usage.costUsd, usage.estimated);
   const why = conditionOf(state, atMs) ?? state.reason;
@@ -142,7 +141,7 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
     `${state.counts.completed} of ${plural(state.sessions.size, 'session')} completed`,
     budget === undefined ? money : `${money} of ${formatMoney(budget)}`,
     formatTokens(usage.tokens),
-    formatDuration(state.elapsedBeforeMs + running),
+    formatDuration(elapsedMs(state, atMs)),
   ];
   return `${style('strong', safeLine(state.group.name, 60))}: ${parts.join(', ')}`;
 }

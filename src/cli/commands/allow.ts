@@ -1,5 +1,5 @@
 /** `session allow` and `group allow`: add permission rules, such as rules for denied calls. */
-import type { Command } from '@commander-js/extra-typings';
+import { type Command, Option } from '@commander-js/extra-typings';
 import { type CommandOf, submit } from '../../app/group-commands.ts';
 import { liveRunner } from '../../app/live-runner.ts';
 import { whileWaiting } from '../../app/request.ts';
@@ -54,7 +54,7 @@ function withOptions<Args extends unknown[]>(
   return command
     .argument('[rule...]', 'permission rules such as Edit or "Bash(git log:*)"')
     .option('--denied', 'add all rules that would allow the denied calls')
-    .option('--retry', retry)
+    .addOption(new Option('--retry', retry).conflicts('json'))
     .option('--rehearse [script]', 'script for the rest of the rehearsal')
     .option('--json', 'one JSON document: denied calls and added rules')
     .addHelpText(
@@ -155,7 +155,6 @@ async function allow(
 ): Promise<CommandResult> {
   const { denied, retry, json } = given;
   const { group, has = [] } = subject;
-  if (json && retry) return refuse('usage', '--json and --retry cannot be combined.', 'Give one of them.');
   const noRule = (text: string) => `"${text}" is not a permission rule: ${rulesRule}.`;
   const own = typed.flatMap(
     (text) => permissionRules(text) ?? refuse('usage', noRule(text), 'Quote each for the shell.'),

@@ -1,5 +1,5 @@
 /** `doctor`: diagnoses problems of this machine and of its groups, each with a suggestion. */
-import type { Command } from '@commander-js/extra-typings';
+import { type Command, Option } from '@commander-js/extra-typings';
 import { checkClaudeNow } from '../../app/check/claude.ts';
 import type { Finding, FindingLevel } from '../../app/check/finding.ts';
 import { checkGroups } from '../../app/check/groups.ts';
@@ -29,8 +29,15 @@ const marks: Readonly<Record<FindingLevel, { readonly word: string; readonly ton
 export function define(command: Command, context: Context): void {
   command
     .description('Check Bun, claude and its login, git, the data folder, and leftovers of groups.')
-    .option('--claude', 'only check the installed claude, with the scripted API and at no cost')
-    .option('--worktrees', 'only look for worktrees and branches that sessions left behind')
+    .addOption(
+      new Option('--claude', 'only check the installed claude, with the scripted API and at no cost').conflicts([
+        'worktrees',
+        'hosts',
+      ]),
+    )
+    .addOption(
+      new Option('--worktrees', 'only look for worktrees and branches that sessions left behind').conflicts('hosts'),
+    )
     .option('--fix', 'with --worktrees: remove those without unsaved work; branches stay')
     .option('--hosts', 'only check the hosts of the fleet')
     .option('--json', 'one JSON document')
@@ -39,9 +46,6 @@ export function define(command: Command, context: Context): void {
       context.run(async () => {
         if (fix && !worktrees) {
           return refuse('usage', '--fix needs --worktrees.', 'Run doctor --worktrees --fix.');
-        }
-        if ([claude, worktrees, hosts].filter(Boolean).length > 1) {
-          return refuse('usage', '--claude, --worktrees and --hosts cannot be combined.', 'Give one of them.');
         }
         const root = context.root();
         if (claude) return printClaudeCheck(context, need(root), json === true);

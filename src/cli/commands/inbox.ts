@@ -9,7 +9,7 @@ import { formatAge } from '../../view/format.ts';
 import { answersOf } from '../../view/review/review.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { type Context, need, refuse } from '../context.ts';
-import { collectWhole } from '../options/options.ts';
+import { parseWhole } from '../options/options.ts';
 
 const columnsMax = 400;
 
@@ -57,6 +57,12 @@ function itemLines(item: InboxItem, nowMs: number): string[] {
   ];
 }
 
+const parseNumber = parseWhole(1, 1_000);
+
+function collectNumber(text: string, before: readonly number[] = []): readonly number[] {
+  return [...before, parseNumber(text)];
+}
+
 const answerExample = `
 Example:
   $ claude-code-agent answer 1a2b3c4d allow
@@ -73,7 +79,7 @@ export function defineAnswer(command: Command, context: Context): void {
     )
     .argument('<item>', 'id or prefix, <group>/<session> if it has one item, or the group of a wave')
     .argument('[text]', 'allow or deny, continue or stop, or the answer to a question')
-    .option('--option <n>', 'number of an option of the question; can be repeated', collectWhole)
+    .option('--option <n>', 'number of an option of the question; can be repeated', collectNumber)
     .option('--always', 'allow, and add a rule to the group that allows such calls')
     .option('--note <text>', 'a note to the session; for a wave, a sentence added to all later prompts')
     .option('--json', 'one JSON document: {"item", "group", "session", "answer"}')

@@ -19,7 +19,7 @@ import { safeLine } from '../../view/terminal-text.ts';
 import { type CommandResult, type Context, confirmed, need, refuse, refuseWith } from '../context.ts';
 import { collect, parseCommand, parseMoney } from '../options/options.ts';
 import { readText } from '../options/prompt-source.ts';
-import { runWorkflow } from './run.ts';
+import { runWorkflow } from './group/run.ts';
 
 const example = `
 Example:

@@ -19,7 +19,7 @@ import {
 } from '../../view/review/review.ts';
 import { safeLine, spelledLine } from '../../view/terminal-text.ts';
 import { type Context, need } from '../context.ts';
-import { checkPageTarget } from './group/report.ts';
+import { checkPageTarget } from './group/show.ts';
 
 const columnsMax = 400;
 const saidMax = 200;

@@ -1,6 +1,6 @@
 /** `try`: shows a rehearsal of the bundled example in the dashboard, with a temporary data folder. */
 import { join } from 'node:path';
-import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import type { Command } from '@commander-js/extra-typings';
 import { findDataRoot } from '../../app/app-context.ts';
 import { createNewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
@@ -18,14 +18,13 @@ import { serveRehearsal } from '../../rehearsal/serve.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { type CommandResult, type Context, exitCode, knownExitCode, need, refuse, refuseWith } from '../context.ts';
-import type { RunCommandOptions } from '../options/options.ts';
+import { parseWhole, type RunCommandOptions } from '../options/options.ts';
 
 const example = `
 Example:
   $ claude-code-agent try
   $ claude-code-agent try --seconds 20`;
 
-const secondsMax = 3_600;
 const setupMsMax = 60_000;
 
 export function define(command: Command, context: Context): void {
@@ -36,7 +35,7 @@ export function define(command: Command, context: Context): void {
       dashboard on a terminal until you leave it with q, and lines elsewhere. Uses a
       temporary folder that is removed at the end; your groups are not touched.`,
     )
-    .option('--seconds <n>', 'leave after this many seconds', parseSeconds)
+    .option('--seconds <n>', 'leave after this many seconds', parseWhole(1, 3_600))
     .addHelpText('after', example)
     .action(({ seconds }) =>
       context.run(async () => {
@@ -69,14 +68,6 @@ export function define(command: Command, context: Context): void {
         }
       }),
     );
-}
-
-function parseSeconds(text: string): number {
-  const value = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (value < 1 || value > secondsMax) {
-    throw new InvalidArgumentError(`It must be a whole number from 1 to ${secondsMax}.`);
-  }
-  return value;
 }
 
 /** The same context with its own data folder and without the user's configuration. */

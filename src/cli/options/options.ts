@@ -3,6 +3,7 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import type { GroupReference } from '../../app/resolve.ts';
 import type { RunOptions } from '../../app/run/run-options.ts';
+import { defined } from '../../core/defined.ts';
 import {
   type ContextName,
   configSettings,
@@ -14,17 +15,17 @@ import {
 } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { optionOf, parseSetting, settingProblem, type ValueRule } from '../../core/setting-values.ts';
-import { ageMs, isWhole, plainNamePattern, plainNameRule, slotsMax } from '../../core/values.ts';
+import { ageMs, plainNamePattern, plainNameRule } from '../../core/values.ts';
 import { shellCommand } from '../../template/workflow/work-settings.ts';
 import type { Reporter } from '../../view/reporter.ts';
 import type { Context } from '../context.ts';
 
 export interface RunCommandOptions extends RunOptions {
   readonly output: OutputKind | undefined;
-  readonly dryRun?: true;
-  readonly prompts?: true;
-  readonly detach?: true;
-  readonly notify?: true;
+  readonly dryRun?: true | undefined;
+  readonly prompts?: true | undefined;
+  readonly detach?: true | undefined;
+  readonly notify?: true | undefined;
 }
 
 export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
@@ -40,16 +41,7 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
     .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs));
 }
 
-interface GivenRunOptions {
-  readonly output?: OutputKind | undefined;
-  readonly json?: true | undefined;
-  readonly rehearse?: string | true | undefined;
-  readonly keep?: true | undefined;
-  readonly dryRun?: true | undefined;
-  readonly prompts?: true | undefined;
-  readonly detach?: true | undefined;
-  readonly notify?: true | undefined;
-}
+type GivenRunOptions = Partial<Omit<RunCommandOptions, 'config'>> & { readonly json?: true | undefined };
 
 export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean): RunCommandOptions {
   const { json, output = json && 'json', rehearse, keep, dryRun, prompts, detach, notify, ...config } = given;
@@ -60,10 +52,7 @@ export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean):
     keep,
     retryFailed,
     isQuiet: output === 'quiet',
-    ...(dryRun === true ? { dryRun } : {}),
-    ...(prompts === true ? { prompts } : {}),
-    ...(detach === true ? { detach } : {}),
-    ...(notify === true ? { notify } : {}),
+    ...defined({ dryRun, prompts, detach, notify }),
   };
 }
 
@@ -244,20 +233,8 @@ export function parseAge(text: string): number {
   return ms;
 }
 
-export function parseKept(text: string): number {
-  return parseWhole(text, 1_000_000, 0);
-}
-
-function parseWhole(text: string, max: number, min = 1): number {
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!isWhole(value, max, min)) {
-    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
-  }
-  return value;
-}
-
-export function collectWhole(text: string, before: readonly number[] = []): readonly number[] {
-  return [...before, parseWhole(text, 1_000)];
+export function parseWhole(min: number, max: number): (text: string) => number {
+  return parserOf<number>({ kind: 'count', min, max });
 }
 
 export function collect(text: string, before: readonly string[] | false = []): readonly string[] {
@@ -279,16 +256,4 @@ export function parseWorkId(text: string): string {
   const id = text.replace(/^#/, '');
   if (plainNamePattern.test(id)) return id;
   throw new InvalidArgumentError(`It must have ${plainNameRule}, such as 258 or ABC-12.`);
-}
-
-export function parseLease(text: string): number {
-  return parseWhole(text, 3_600, 2) * 1_000;
-}
-
-export function parseRewind(text: string): number {
-  return parseWhole(text, 1_000);
-}
-
-export function parseSlots(text: string): number {
-  return parseWhole(text, slotsMax);
 }

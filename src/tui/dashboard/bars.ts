@@ -5,7 +5,7 @@ import { openItems } from '../../core/item.ts';
 import { groupAdvice, runCommand } from '../../core/plan/advice.ts';
 import { openWaveItem } from '../../core/plan/waves.ts';
 import type { FleetStanding } from '../../core/progress.ts';
-import { type GroupState, isThrottled } from '../../core/state.ts';
+import { elapsedMs, type GroupState, isThrottled } from '../../core/state.ts';
 import { formatAge, formatDuration, formatMoney, formatTokens, plural, type Tone } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import { messageAtRest, statusTone, titleOf, withAdvice, withLocalTimes } from '../../view/wording.ts';
@@ -49,7 +49,7 @@ function titleOfGroup(view: View, { columns, glyphs }: Terminal): Pick<PaneConte
   const { state, nowMs, runner } = view;
   const isGone = state.status === 'running' && runner === 'none';
   const word = isGone ? 'interrupted' : state.status;
-  const elapsedMs = elapsed(state, isGone ? Date.parse(state.updatedAt) : nowMs);
+  const atMs = isGone ? Date.parse(state.updatedAt) : nowMs;
   // A rehearsal is marked at every width; the name is cut first.
   const mark = state.run?.rehearsal ? '  rehearsal' : '';
   const nameColumns = Math.max(12, Math.floor(columns / 3) - mark.length);
@@ -57,18 +57,13 @@ function titleOfGroup(view: View, { columns, glyphs }: Terminal): Pick<PaneConte
     { text: ` ${fitLine(state.group.name, nameColumns)}`, tone: 'strong' },
     { text: '  ' },
     { text: word, tone: statusTone(word) },
-    { text: `  ${formatDuration(elapsedMs)}` },
+    { text: `  ${formatDuration(elapsedMs(state, atMs))}` },
     { text: mark, tone: 'dim' },
     { text: ' ' },
   ];
   const [worded, brief] = [countCells(view, glyphs, true), countCells(view, glyphs, false)];
   const room = columns - widthOf(title) - 4;
   return { title, end: [worded, brief].find((cells) => widthOf(cells) < room) ?? brief.slice(-3) };
-}
-
-function elapsed(state: GroupState, atMs: number): number {
-  const current = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
-  return state.elapsedBeforeMs + current;
 }
 
 function countCells({ state, verdicts }: View, glyphs: Glyphs, hasWords: boolean): ScreenCell[] {

@@ -187,7 +187,6 @@ article:target{outline:2px solid var(--running)}
 summary{cursor:pointer;color:var(--dim)}summary bdi{color:var(--fg)}details{margin:.4em 0}
 .filter{display:inline-block;margin:.3em 0}
 #sessions:has(#only-problems:checked) .fine{display:none}
-.notes{list-style:none;padding:0;font-size:14px}.notes time{color:var(--dim);margin-right:.8em;white-space:nowrap}
 footer{margin:3em 0 1em;color:var(--dim);font-size:13px}
 @media print{.filter{display:none}.tall{max-height:none}pre{max-height:none}}
 `;

@@ -16,22 +16,13 @@ import { sessionNumber } from '../../core/id.ts';
 import type { Verdicts } from '../../core/plan/decision.ts';
 import { verdictsAtRest } from '../../core/plan/verdicts.ts';
 import { phaseOf } from '../../core/progress.ts';
-import { reduce } from '../../core/reduce.ts';
 import { type SessionRecord, workedMs } from '../../core/session-state.ts';
-import { type GroupState, initialState, isThrottled } from '../../core/state.ts';
+import { elapsedMs, type GroupState } from '../../core/state.ts';
 import type { GroupStatus, SessionStatus } from '../../core/status.ts';
 import { budgetReport, type ModelBudget } from '../budget.ts';
-import { formatMoney, formatUtc, plural } from '../format.ts';
+import { formatUtc } from '../format.ts';
 import { nextSteps } from '../summary.ts';
-import {
-  conditionOf,
-  machineName,
-  messageAtRest,
-  problemText,
-  projectName,
-  sessionTitle,
-  titleOf,
-} from '../wording.ts';
+import { conditionOf, machineName, messageAtRest, problemText, sessionTitle } from '../wording.ts';
 
 export interface ReportModel {
   readonly version: 1;
@@ -57,8 +48,7 @@ export interface ReportModel {
   readonly sessions: readonly ReportSession[];
   readonly models: readonly ModelBudget[];
   /** Absent if the group was never started. */
-  readonly timeline?: ReportTimeline;
-  readonly notes: readonly ReportNote[];
+  readonly timeline?: { readonly from: string; readonly to: string };
 }
 
 export interface ReportCost {
@@ -124,17 +114,6 @@ export interface ReportAttempt {
   readonly turns: number;
 }
 
-export interface ReportTimeline {
-  readonly from: string;
-  readonly to: string;
-}
-
-export interface ReportNote {
-  readonly at: string;
-  readonly type: string;
-  readonly text: string;
-}
-
 export interface ReportContext {
   readonly live?: ReadonlyMap<SessionId, Usage>;
   /** The group has a live runner. */
@@ -150,7 +129,7 @@ export function reportModel(
   { live = new Map(), hasRunner = false, verdicts = verdictsAtRest(state) }: ReportContext = {},
 ): ReportModel {
   const interrupted = state.status === 'running' && !hasRunner;
-  const history = groupHistory(events, interrupted ? Date.parse(state.updatedAt) : nowMs);
+  const history = groupHistory(state, events, interrupted ? Date.parse(state.updatedAt) : nowMs);
   const { group } = state;
   const { spentUsd, estimated, limitUsd, reservedUsd, leftUsd, onBudgetExceeded, removedUsd, models } = budgetReport(
     state,
@@ -173,8 +152,8 @@ export function reportModel(
     ...(interrupted ? { interrupted } : {}),
     ...(state.run?.rehearsal ? { rehearsal: true as const } : {}),
     createdAt: group.createdAt,
-    asOf: iso(history.to),
-    elapsedMs: history.elapsedMs,
+    asOf: history.to,
+    elapsedMs: elapsedMs(state, Date.parse(history.to)),
     counts: { ...state.counts },
     blocked: sessions.filter(({ status, blockedBy }) => status === 'pending' && blockedBy !== undefined).length,
     cost: { spentUsd, reservedUsd, onBudgetExceeded, removedUsd, ...defined({ estimated, limitUsd, leftUsd }) },
@@ -183,10 +162,7 @@ export function reportModel(
     next: nextSteps(state, hasRunner),
     sessions,
     models,
-    ...(history.from === undefined ? {} : { timeline: { from: iso(history.from), to: iso(history.to) } }),
-    notes: history.notes.map(({ at, event }) => {
-      return { at: iso(at), type: event.type, text: noteText(event, (id) => titleOf(state, id)) ?? event.type };
-    }),
+    ...(history.from === undefined ? {} : { timeline: { from: history.from, to: history.to } }),
   };
 }
 
@@ -219,7 +195,9 @@ function reportSessions(
       tokens: usage.tokens,
       durationMs: Math.max(workedMs(record), usage.durationMs),
       turns: usage.turns,
-      attempts: past.attempts.map((attempt) => reportAttempt(attempt, attempt.endedAt === undefined ? now : noUsage)),
+      attempts: past.attempts.map(({ id: _, ...attempt }) =>
+        (attempt.endedAt ?? attempt.acceptingAt) ? attempt : { ...attempt, ...figuresOf(now) },
+      ),
       ...outcomeOf(record, past),
       warnings: [...record.warnings],
     };
@@ -248,23 +226,6 @@ function outcomeOf(record: SessionRecord, { branch }: SessionHistory) {
   return defined({ result, structured, ...left, rejection });
 }
 
-function reportAttempt(attempt: AttemptHistory, now: Usage): ReportAttempt {
-  const { number, kind, startedAt, workingAt, acceptingAt, endedAt, outcome, reason, message, next, model } = attempt;
-  const usage = attempt.usage ?? now;
-  const time = (at: number | undefined): string | undefined => (at === undefined ? undefined : iso(at));
-  return {
-    number,
-    kind,
-    startedAt: iso(startedAt),
-    ...defined({ workingAt: time(workingAt), acceptingAt: time(acceptingAt), endedAt: time(endedAt) }),
-    outcome,
-    ...defined({ reason, message, next, model, estimated: usage.estimated }),
-    costUsd: usage.costUsd,
-    tokens: usage.tokens,
-    turns: usage.turns,
-  };
-}
-
 export function anchorOf(id: SessionId): string {
   return `session-${sessionNumber(id)}`;
 }
@@ -287,229 +248,99 @@ export function notableSessions(sessions: readonly ReportSession[], max: number)
   return sessions.filter(({ id }) => ids.has(id));
 }
 
-export interface AttemptHistory {
-  readonly id: string;
-  readonly number: number;
-  readonly kind: AttemptKind;
-  readonly startedAt: number;
-  workingAt?: number;
-  acceptingAt?: number;
-  endedAt?: number;
-  outcome: 'running' | 'completed' | 'failed' | 'paused';
-  reason?: string;
-  message?: string;
-  next?: string;
-  model?: string;
-  usage?: Usage;
-}
+type AttemptHistory = { -readonly [Key in keyof ReportAttempt]: ReportAttempt[Key] } & { readonly id: string };
 
-export interface SessionHistory {
+interface SessionHistory {
   readonly attempts: AttemptHistory[];
   branch?: string;
 }
 
-interface Note {
-  readonly at: number;
-  readonly event: GroupEvent;
-}
-
 interface History {
   readonly sessions: ReadonlyMap<SessionId, SessionHistory>;
-  readonly notes: readonly Note[];
-  readonly elapsedMs: number;
-  readonly from?: number;
-  readonly to: number;
+  readonly from?: string;
+  readonly to: string;
 }
+
+const runEnds: ReadonlySet<string> = new Set(['group_paused', 'group_completed', 'group_failed']);
 
 /** `nowMs` is used only while the group runs, so that the report of a finished group never changes. */
-export function groupHistory(events: readonly GroupEvent[], nowMs: number): History {
-  const historian = new Historian();
-  for (const event of events) historian.take(event);
-  return historian.finish(nowMs);
+function groupHistory({ status, updatedAt }: GroupState, events: readonly GroupEvent[], nowMs: number): History {
+  const sessions = new Map<SessionId, SessionHistory>();
+  let from: string | undefined;
+  let end = updatedAt;
+  for (const event of events) {
+    const { type, at } = event;
+    if (type === 'group_started' || type === 'group_resumed') from ??= at;
+    if (runEnds.has(type)) end = at;
+    if (!('sessionId' in event) || event.sessionId === undefined) continue;
+    const session = sessions.get(event.sessionId) ?? { attempts: [] };
+    sessions.set(event.sessionId, session);
+    takeEvent(session, event);
+  }
+  const to = status === 'running' ? iso(Math.max(Date.parse(updatedAt), nowMs)) : end;
+  return { sessions, ...defined({ from }), to };
 }
 
-class Historian {
-  #state: GroupState | undefined;
-  #at = 0;
-  readonly #sessions = new Map<SessionId, SessionHistory>();
-  readonly #notes: Note[] = [];
-  #elapsedMs = 0;
-  #from: number | undefined;
-  #runStart = 0;
-  #runEnd: number | undefined;
-
-  take(event: GroupEvent): void {
-    const before = this.#at;
-    const parsed = Date.parse(event.at);
-    if (parsed > this.#at) this.#at = parsed;
-    const former = this.#state;
-    const wasRunning = former?.status === 'running';
-    const wasPausing = former?.pausing !== undefined;
-    this.#state = former === undefined ? initialState(event) : reduce(former, event);
-    if (event.type === 'group_started' || event.type === 'group_resumed') this.#beginRun(wasRunning, before);
-    else if (wasRunning && this.#state.status !== 'running') this.#endRun(this.#at);
-    if ('sessionId' in event && event.sessionId !== undefined) this.#takeSession(event, event.sessionId);
-    if (isNoted(event, wasPausing)) this.#notes.push({ at: this.#at, event });
-  }
-
-  finish(nowMs: number): History {
-    const isRunning = this.#state?.status === 'running';
-    const to = isRunning ? Math.max(this.#at, Number.isFinite(nowMs) ? nowMs : 0) : (this.#runEnd ?? this.#at);
-    const elapsedMs = this.#elapsedMs + (isRunning ? to - this.#runStart : 0);
-    return { sessions: this.#sessions, notes: this.#notes, elapsedMs, ...defined({ from: this.#from }), to };
-  }
-
-  /** `before`: the time of the previous event, which is the last sign of a killed runner. */
-  #beginRun(wasRunning: boolean, before: number): void {
-    this.#from ??= this.#at;
-    if (wasRunning) this.#endRun(before);
-    this.#runStart = this.#at;
-  }
-
-  #endRun(at: number): void {
-    this.#elapsedMs += Math.max(0, at - this.#runStart);
-    this.#runEnd = at;
-  }
-
-  #takeSession(event: GroupEvent, id: SessionId): void {
-    const record = this.#state?.sessions.get(id);
-    if (record === undefined) {
-      this.#sessions.delete(id);
+function takeEvent(session: SessionHistory, event: GroupEvent): void {
+  const { attempts } = session;
+  const last = attempts.at(-1);
+  if (event.type === 'session_isolated') session.branch = event.workspace.branch;
+  // After a crash before the spawn, the same attempt starts again.
+  if (event.type === 'session_starting' && last?.id !== event.attempt.id) attempts.push(newAttempt(event, last));
+  if (last === undefined) return;
+  switch (event.type) {
+    case 'session_identified':
+      last.workingAt ??= event.at;
+      if (event.model !== undefined) last.model = event.model;
+      return;
+    case 'session_booked':
+      Object.assign(attempts.find(({ id }) => id === event.attemptId) ?? {}, figuresOf(event.usage));
+      return;
+    case 'session_accepting':
+      if (last.acceptingAt === undefined) Object.assign(last, figuresOf(event.usage));
+      last.acceptingAt ??= event.at;
+      return;
+    case 'session_completed':
+      endAttempt(last, event, { outcome: 'completed' });
+      return;
+    case 'session_failed': {
+      const { reason, message, next } = event;
+      endAttempt(last, event, { outcome: 'failed', reason, message, next });
       return;
     }
-    const session = this.#sessions.get(id) ?? { attempts: [] };
-    this.#sessions.set(id, session);
-    const attempt = session.attempts.at(-1);
-    if (event.type === 'session_starting') this.#beginAttempt(event.attempt, session, record);
-    else if (event.type === 'session_isolated') session.branch = event.workspace.branch;
-    else if (attempt !== undefined) this.#takeAttempt(event, attempt, session);
-  }
-
-  #takeAttempt(event: GroupEvent, attempt: AttemptHistory, { attempts }: SessionHistory): void {
-    switch (event.type) {
-      case 'session_identified':
-        attempt.workingAt ??= this.#at;
-        if (event.model !== undefined) attempt.model = event.model;
-        return;
-      case 'session_booked': {
-        const lost = attempts.find(({ id }) => id === event.attemptId);
-        if (lost !== undefined) lost.usage = event.usage;
-        return;
-      }
-      case 'session_accepting':
-        attempt.acceptingAt ??= this.#at;
-        attempt.usage ??= event.usage;
-        return;
-      case 'session_completed':
-        this.#endAttempt(attempt, { outcome: 'completed' }, event.usage);
-        return;
-      case 'session_failed': {
-        const { reason, message, next, usage } = event;
-        this.#endAttempt(attempt, { outcome: 'failed', reason, message, next }, usage);
-        return;
-      }
-      case 'session_paused': {
-        const { reason, message, usage } = event;
-        this.#endAttempt(attempt, { outcome: 'paused', reason, message }, usage);
-        return;
-      }
-      default:
-    }
-  }
-
-  #beginAttempt(
-    { id, number, kind }: { readonly id: string; readonly number: number; readonly kind: AttemptKind },
-    session: SessionHistory,
-    { state }: SessionRecord,
-  ): void {
-    // After a crash before the spawn, the same attempt starts again.
-    if (session.attempts.at(-1)?.id === id) return;
-    const attempt: AttemptHistory = { id, number, kind, startedAt: this.#at, outcome: 'running' };
-    // Only acceptance is repeated, without a model request.
-    if (state.status === 'running' && state.attempt.accepting !== undefined) {
-      attempt.acceptingAt = this.#at;
-      attempt.usage = noUsage;
-    }
-    session.attempts.push(attempt);
-  }
-
-  #endAttempt(
-    attempt: AttemptHistory,
-    end: Pick<AttemptHistory, 'outcome' | 'reason' | 'message' | 'next'>,
-    usage: Usage,
-  ): void {
-    // Do not count the usage that was logged before acceptance twice.
-    attempt.usage ??= usage;
-    Object.assign(attempt, end);
-    // If no runner was alive at the end, estimate it from the working time.
-    const workedTo = attempt.startedAt + usage.durationMs;
-    attempt.endedAt = end.reason === 'interrupted' ? Math.min(this.#at, workedTo) : this.#at;
-  }
-}
-
-/** Pauses that end at once without a loss. */
-const unnoted: ReadonlySet<string> = new Set(['top-up', 'disk']);
-
-/** Notes setbacks of sessions. A pause of the group is noted once, not for each session. */
-function isNoted(event: GroupEvent, wasPausing: boolean): boolean {
-  if (event.type === 'session_paused') return !wasPausing && !unnoted.has(event.reason);
-  if (event.type === 'session_starting') return event.attempt.kind === 'retry';
-  return noteText(event, String) !== null;
-}
-
-export function noteText(event: GroupEvent, titleOf: (id: SessionId) => string): string | null {
-  switch (event.type) {
-    case 'session_failed':
-      return `${titleOf(event.sessionId)} failed (${event.reason}). ${event.message}`.trim();
     case 'session_paused': {
-      const isRejected = event.reason === 'not-accepted';
-      const what = isRejected ? 'was sent back to correct its work' : `was paused (${event.reason})`;
-      return `${titleOf(event.sessionId)} ${what}. ${event.message}`.trim();
+      const { reason, message } = event;
+      endAttempt(last, event, { outcome: 'paused', reason, message });
+      return;
     }
-    case 'session_starting':
-      return `${titleOf(event.sessionId)} was retried, attempt ${event.attempt.number}.`;
-    case 'group_started':
-      return 'The group was started.';
-    case 'group_resumed': {
-      const { length } = event.retry;
-      return length > 0
-        ? `The group was resumed; ${plural(length, 'failed session')} retried.`
-        : 'The group was resumed.';
-    }
-    case 'group_pausing':
-      return event.mode === 'drain'
-        ? `A pause was requested (${event.reason}) after the running sessions finish.`
-        : `All sessions were stopped for a pause (${event.reason}).`;
-    case 'group_paused':
-      return `The group was paused (${event.reason}). ${event.message}`.trim();
-    case 'group_failed':
-      return `The group failed (${event.reason}). ${event.message}`.trim();
-    case 'group_completed':
-      return 'All sessions completed.';
-    case 'group_frozen':
-      return 'All sessions were frozen.';
-    case 'group_thawed':
-      return 'The frozen sessions continued.';
-    case 'group_merged':
-      return event.merged
-        .map(({ repository, into, sessionIds }) => {
-          const work = `The work of ${plural(sessionIds.length, 'session')}`;
-          return `${work} was merged into ${into} of ${projectName(repository)}.`;
-        })
-        .join(' ');
-    case 'group_archived':
-      return 'The group was archived.';
-    case 'limit_reached':
-      return isThrottled(event)
-        ? `The server throttled requests. Nothing started before ${formatUtc(event.resetsAt)}.`
-        : `A usage limit was reached; its reset was due at ${formatUtc(event.resetsAt)}.`;
-    case 'limit_lifted':
-      return 'The limit was lifted.';
-    case 'budget_warning':
-      return `${formatMoney(event.usage)} of ${formatMoney(event.limit)} were spent.`;
-    case 'budget_exceeded':
-      return `The budget of ${formatMoney(event.limit)} was exhausted (${event.action}).`;
     default:
-      return null;
   }
+}
+
+const rejections: ReadonlySet<string> = new Set(['not-accepted', 'not-proven']);
+
+function newAttempt(
+  { at, attempt: { id, number, kind } }: Extract<GroupEvent, { type: 'session_starting' }>,
+  last: AttemptHistory | undefined,
+): AttemptHistory {
+  // If its acceptance was interrupted, only acceptance is repeated, without a model request.
+  const isRepeated = last?.acceptingAt && last.outcome === 'paused' && !rejections.has(last.reason ?? '');
+  const accepting = isRepeated ? { acceptingAt: at } : {};
+  return { id, number, kind, startedAt: at, outcome: 'running', ...figuresOf(noUsage), ...accepting };
+}
+
+function endAttempt(
+  attempt: AttemptHistory,
+  { at, usage }: { readonly at: string; readonly usage: Usage },
+  end: Pick<ReportAttempt, 'outcome' | 'reason' | 'message' | 'next'>,
+): void {
+  // Do not count the usage that was logged before acceptance twice.
+  if (attempt.acceptingAt === undefined) Object.assign(attempt, figuresOf(usage));
+  // If no runner was alive at the end, estimate it from the working time.
+  const workedTo = iso(Date.parse(attempt.startedAt) + usage.durationMs);
+  Object.assign(attempt, end, { endedAt: end.reason === 'interrupted' && workedTo < at ? workedTo : at });
+}
+
+function figuresOf({ costUsd, tokens, turns, estimated }: Usage) {
+  return { costUsd, tokens, turns, ...defined({ estimated }) };
 }

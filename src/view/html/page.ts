@@ -32,7 +32,6 @@ import {
 import { type BarKind, graphPicture, timelinePicture } from './pictures.ts';
 
 const troublesMax = 200;
-const notesMax = 200;
 const modelsMax = 50;
 
 export function reportPage(state: GroupState, model: ReportModel): string {
@@ -53,7 +52,6 @@ export function reportPage(state: GroupState, model: ReportModel): string {
     summaryOf(model),
     troublesOf(model),
     timelineOf(model),
-    notesOf(model),
     graphOf(state, model),
     costOf(model),
     sessionCards(state, model),
@@ -167,21 +165,6 @@ const kindClasses: Readonly<Partial<Record<BarKind, string>>> = {
   preparing: 's-running preparing',
   accepting: 'accepting',
 };
-
-function notesOf({ notes }: ReportModel): Child {
-  if (notes.length === 0) return null;
-  const shown = notes.slice(-notesMax);
-  const items = shown.map(({ at, text }, index) =>
-    el('li', {}, el('time', { datetime: at }, momentAfter(at, shown[index - 1]?.at)), isolated(text, 400)),
-  );
-  return el(
-    'section',
-    { id: 'notes' },
-    el('h2', {}, 'What happened'),
-    notes.length > notesMax ? el('p', { class: 'dim' }, `The last ${notesMax} of ${notes.length}.`) : null,
-    el('ul', { class: 'notes' }, items),
-  );
-}
 
 /** The time, with the date if it differs from the line before. The footer names the time zone. */
 function momentAfter(at: string, before = ''): string {

@@ -53,7 +53,7 @@ test.each<[string[], number, string]>([
   [['run', 'Fix the tests'], 2, 'For one prompt: '],
   [['group', 'run', 'auth', '--detached'], 2, "Unknown option '--detached'"],
   [['group', 'pause', 'auth'], 2, 'has not been started'],
-  [['group', 'pause', 'auth', '--drain', '--freeze'], 2, 'Give one of them'],
+  [['group', 'pause', 'auth', '--drain', '--freeze'], 2, "'--drain' cannot be used with option '--freeze'"],
   [['group', 'budget', 'auth', '--raise-to', '0'], 2, 'amount in US dollars'],
   [['group', 'why', 'auth', 'nope'], 2, 'There is no session "nope"'],
   [['group', 'run', 'auth', '--on-limit', 'cry'], 2, 'wait, pause'],

@@ -6,8 +6,8 @@ import { expect, test } from 'bun:test';
 import { Command } from '@commander-js/extra-typings';
 import { loadWithRunner } from '../../../src/app/resolve.ts';
 import { readStanding } from '../../../src/app/watch/live-view.ts';
-import { defineGroupShow as defineShow } from '../../../src/cli/commands/group/show.ts';
-import { define as defineWhy } from '../../../src/cli/commands/group/why.ts';
+import { defineGroupShow as defineShow, defineWhy } from '../../../src/cli/commands/group/show.ts';
+
 import type { CommandResult, Context } from '../../../src/cli/context.ts';
 import { FileSource } from '../../../src/cli/dashboard/source.ts';
 import { createOutput } from '../../../src/cli/output.ts';

@@ -132,7 +132,7 @@ test('session allow refuses an invalid rule, and a session without denied calls'
     [['--', '--mcp-config'], 'is not a permission rule'],
     [['Bash(('], 'is not a permission rule'],
     [['--denied'], 'No calls of'],
-    [['--json', '--retry'], '--json and --retry cannot'],
+    [['--json', '--retry'], 'cannot be used with option'],
   ] as const) {
     const { code, stdout, stderr } = await nightUser.run('session', 'allow', 'auth/api', ...rules);
     expect([rules, code, stdout, stderr]).toEqual([rules, 2, '', expect.stringContaining(words)]);

@@ -1,4 +1,4 @@
-/** Promises: the report shows every attempt and every setback of a session, and counts no money twice. */
+/** Promises: the report shows every attempt of a session, and counts no money twice. */
 import { describe, expect, test } from 'bun:test';
 import type { GroupConfig, SessionDefinition } from '../../../src/core/group.ts';
 import { type ReportModel, reportModel } from '../../../src/view/html/model.ts';
@@ -16,25 +16,6 @@ function started(config: Partial<GroupConfig>, ...sessions: SessionDefinition[])
   for (const session of sessions) log.addSession(session);
   return log.run();
 }
-
-test('the history shows pauses, retries and corrections, and a pause of the group once', () => {
-  const log = started({}, sessionDefinition(1)).start(a);
-  log.pause(a, usage(0.1), 'transient').start(a, 'resume');
-  log.pause(a, usage(0.2), 'not-accepted').start(a, 'resume');
-  log.pause(a, usage(0.3), 'top-up').start(a, 'resume');
-  const texts = modelOf(log).notes.map(({ text }) => text);
-  expect(texts.slice(1)).toEqual([
-    expect.stringMatching(/^001\b.* was paused \(transient\)\. /),
-    expect.stringMatching(/^001\b.* was sent back to correct its work\. /),
-  ]);
-  const of = { sessionId: a, attemptId: attemptId(a, 4) };
-  log.add({ type: 'session_failed', ...of, reason: 'claude-error', message: 'Bad.', next: '', usage: usage(0.4) });
-  log.add({ type: 'session_queued', sessionId: a, queued: true }).start(a, 'retry');
-  expect(modelOf(log).notes.slice(-2)).toMatchObject([
-    { text: expect.stringMatching(/^001\b.* failed \(claude-error\)\. Bad\.$/) },
-    { text: expect.stringMatching(/^001\b.* was retried, attempt 5\.$/) },
-  ]);
-});
 
 describe('attempt bars', () => {
   test('the bar of an attempt shows preparation, work and acceptance', () => {

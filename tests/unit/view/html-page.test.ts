@@ -54,23 +54,6 @@ describe('report of an ended group', () => {
     expect(pages[1]).toBe(pages[0] as string);
   });
 
-  test('the report names the repository of each merge, and each day once', () => {
-    const merged = (repository: string) => ({
-      ...{ repository, into: 'main', from: 'a'.repeat(40), to: 'b'.repeat(40) },
-      sessionIds: [sid(1)],
-    });
-    const more = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1)).complete(sid(1), usage(0.5));
-    more
-      .add({ type: 'group_completed' })
-      .add({ type: 'group_merged', merged: [merged('/src/api'), merged('/src/web')] });
-    const page = pageOf(more);
-    for (const name of ['api', 'web']) expect(page).toContain(`The work of 1 session was merged into main of ${name}.`);
-    const notes = page.slice(page.indexOf('What happened'), page.indexOf('</ul>', page.indexOf('What happened')));
-    const times = [...notes.matchAll(/<time[^>]*>([^<]*)</g)].map(([, time]) => time);
-    expect(times.length).toBeGreaterThan(2);
-    expect(times.filter((time) => /^\d{4}-/.test(time ?? ''))).toHaveLength(1);
-  });
-
   test('the report starts with doctype and a policy that forbids loading anything', () => {
     const page = pageOf(log);
     expect(page.startsWith(pageStart)).toBe(true);

@@ -7,7 +7,6 @@ import { notify } from '../../../src/cli/commands/group/run.ts';
 import type { Output } from '../../../src/cli/output.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
-import { noteText } from '../../../src/view/html/model.ts';
 import { conditionOf } from '../../../src/view/wording.ts';
 import { CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
 import { fold, frame, layoutText, sceneEvents } from '../../support/tui/dashboard/scene.ts';
@@ -31,13 +30,7 @@ function told(body: EventBody): string[] {
   };
   const event = { seq: 1, at: resetsAt, groupId: state.group.id, ...body };
   notify({ isTerminal: true, write } as Output, {}, event, state);
-  return [
-    conditionOf(state, capacity.nowMs) ?? '',
-    layoutText(frame({ view: { state } })),
-    noteText(event, String) ?? '',
-    rung,
-    why?.message ?? '',
-  ];
+  return [conditionOf(state, capacity.nowMs) ?? '', layoutText(frame({ view: { state } })), rung, why?.message ?? ''];
 }
 
 test('every view calls throttling throttling', () => {

@@ -1,5 +1,5 @@
 /** `group create`, `edit` and `copy`. `create` and `copy` print the id alone on stdout. */
-import type { Command } from '@commander-js/extra-typings';
+import { type Command, Option } from '@commander-js/extra-typings';
 import { copyGroup } from '../../../app/create/copy-group.ts';
 import { type EditedGroup, editGroup, type GroupEditOptions } from '../../../app/create/edit-group.ts';
 import { createNewGroup, type NewGroup } from '../../../app/create/new-group.ts';
@@ -17,7 +17,7 @@ import { safeJson } from '../../../view/terminal-text.ts';
 import { sessionTitle, settingWords } from '../../../view/wording.ts';
 import { type CommandResult, type Context, need, refuse } from '../../context.ts';
 import { addGroupSettings, collect, type GroupOptions, givenSettings, parseText } from '../../options/options.ts';
-import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
+import { readNamedWorkflow, readPipedYaml, standardInput } from '../../options/prompt-source.ts';
 
 const createExample = `
 Example:
@@ -79,14 +79,13 @@ async function create(context: Context, wanted: Wanted, json: boolean): Promise<
   else context.stdout.line(made.id);
 }
 
-/** `--var` may also set variables of the config template. The workflow loader is loaded only here. */
+/** `--var` may also set variables of the config template. */
 async function fromWorkflow(
   context: Context,
   { from = '', vars }: Wanted,
   { configTemplates }: GroupTemplates,
 ): Promise<NewGroup> {
   const specs = configTemplates.flatMap(({ variables }) => variables);
-  const { readNamedWorkflow } = await import('../../options/prompt-source.ts');
   const names = specs.map(({ name }) => name);
   const group = need(await readNamedWorkflow(context, from, vars, names));
   if (specs.length === 0) return group;
@@ -198,7 +197,7 @@ export function defineCopy(command: Command, context: Context): void {
         'branches at no cost. Branches that a copy uses are kept when the original group is deleted.',
     )
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--real', 'run the copy for real')
+    .addOption(new Option('--real', 'run the copy for real').conflicts('rehearse'))
     .option('--rehearse [script]', 'rehearse the copy (default: like the original)')
     .option('--from <session>', 'id, number or name of the first session to run again')
     .option('--name <text>', 'name for people (default: the same)', parseText)
@@ -206,8 +205,6 @@ export function defineCopy(command: Command, context: Context): void {
     .addHelpText('after', copyExample)
     .action((reference, { real, rehearse, from, name, json }) =>
       context.run(async () => {
-        if (real && rehearse !== undefined)
-          return refuse('usage', '--real and --rehearse cannot be combined.', 'Give one of them.');
         const group = need(loadReferredGroup(context, reference));
         const copied = need(await copyGroup(context, group, { from, name, rehearse: real ? false : rehearse }));
         context.stdout.line(json ? safeJson({ group: copied }, 2) : copied);

@@ -1,5 +1,5 @@
 /** `group pause` and `stop --all`. */
-import type { Command } from '@commander-js/extra-typings';
+import { type Command, Option } from '@commander-js/extra-typings';
 import { endedStartText, type PauseOutcome, type PauseRequestMode } from '../../../app/group-commands.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
 import {
@@ -37,13 +37,12 @@ without a runner. Sessions keep their conversations; none of their processes
 is left running.`,
     )
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--drain', 'start nothing new and wait for running sessions to finish')
+    .addOption(new Option('--drain', 'start nothing new and wait for running sessions to finish').conflicts('freeze'))
     .option('--freeze', 'suspend all processes; after 60 s the group is paused')
     .option('--json', 'one JSON document: {"group", "status"}, and "frozenUntil" of a frozen one')
     .addHelpText('after', pauseExample)
     .action((reference, { drain, freeze, json }) =>
       context.run(async () => {
-        if (drain && freeze) return refuse('usage', '--drain and --freeze cannot be combined.', 'Give one of them.');
         const group = need(resolveGroup(context, reference));
         const mode = drain ? 'drain' : freeze ? 'freeze' : 'now';
         const words = mode === 'drain' ? 'Waiting for running sessions to finish' : 'Waiting for sessions to stop';

@@ -40,7 +40,7 @@ import {
   refuse,
   refuseWith,
 } from '../../context.ts';
-import { parseAge, parseKept, parseMegabytes } from '../../options/options.ts';
+import { parseAge, parseMegabytes, parseWhole } from '../../options/options.ts';
 
 const archiveExample = `
 Example:
@@ -276,7 +276,7 @@ export function definePrune(command: Command, context: Context): void {
     .option('--older-than <time>', 'unchanged for this long, such as 12h or 30d', parseAge)
     .addOption(new Option('--status <status>', 'only groups with this status').choices([...groupStatuses, 'active']))
     .option('--larger-than <mb>', 'with more than this many MB of files', parseMegabytes)
-    .option('--keep <n>', 'keep this many of the newest', parseKept)
+    .option('--keep <n>', 'keep this many of the newest', parseWhole(0, 1_000_000))
     .option('--dry-run', 'show what would be deleted; change nothing')
     .option('-y, --yes', 'do not ask')
     .addOption(new Option('--force', 'the same').hideHelp())

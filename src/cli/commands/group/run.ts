@@ -1,33 +1,40 @@
-/** `group run`, `resume` and `plan`. */
-import type { Command } from '@commander-js/extra-typings';
+/** `run`, `group run`, `resume` and `plan`. */
+import { type Command, Option } from '@commander-js/extra-typings';
 import type { CheckGate } from '../../../app/claude-check/gate.ts';
+import { readUserConfig } from '../../../app/config/user-config.ts';
+import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../../app/create/new-group.ts';
 import { isAwaited } from '../../../app/event-commands.ts';
 import { type CommandOf, submit } from '../../../app/group-commands.ts';
 import { liveRunner, whileBusy } from '../../../app/live-runner.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import {
+  type GroupMeta,
   type GroupReference,
+  groupReference,
   type LoadedGroup,
   type LoadedSession,
+  listGroups,
   loadReferredGroup,
   loadWithRunner,
   resolveGroup,
 } from '../../../app/resolve.ts';
+import { checkNewRehearsed, gateForNewGroup } from '../../../app/run/claude-gate.ts';
 import { startDetached } from '../../../app/run/detach.ts';
 import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview } from '../../../app/run/preview.ts';
-import { type RunHere, type RunHereOptions, runHere } from '../../../app/run/run-here.ts';
+import { type RunHere, type RunHereOptions, rehearsalFor, runHere } from '../../../app/run/run-here.ts';
 import { checkStartable, type RunConfig } from '../../../app/run/run-options.ts';
 import { onSignal } from '../../../app/signals.ts';
 import { object } from '../../../claude/lenient.ts';
-import { commandText } from '../../../core/advice.ts';
+import { advise, commandText } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import type { GroupEvent } from '../../../core/event.ts';
-import { ok, type Result } from '../../../core/failure.ts';
+import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { runCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { waitingText } from '../../../core/plan/settle.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import { type GroupState, isRehearsal, isThrottled } from '../../../core/state.ts';
+import { activeGroupStatuses } from '../../../core/status.ts';
 import { formatDate, plural } from '../../../view/format.ts';
 import { isolationWhy, textPlan } from '../../../view/plan.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
@@ -45,30 +52,31 @@ import {
 import type { RunTerminal } from '../../dashboard/display.ts';
 import {
   chooseOutput,
+  collect,
   createReporter,
   type OutputKind,
   type RunCommandOptions,
   runCommandOptions,
   withRunOptions,
 } from '../../options/options.ts';
+import { readNamedWorkflow } from '../../options/prompt-source.ts';
 import type { Output } from '../../output.ts';
 
-export interface RunCommandTexts {
-  readonly description: string;
-  readonly example: string;
-  readonly retriesFailed: boolean;
-  /** Called before the run; true = nothing is left to run. */
-  readonly before?: (context: Context, group: GroupReference, config: RunConfig) => Promise<boolean>;
+export function defineGroupRun(command: Command, context: Context): void {
+  defineRun(command.description(runDescription), context, runExample, false);
 }
 
-export function defineRun(command: Command, context: Context, texts: RunCommandTexts): void {
-  withRunOptions(command.description(texts.description).argument('<group>', 'id, unique prefix or slug'))
+export function defineGroupResume(command: Command, context: Context): void {
+  defineRun(command.description(resumeDescription), context, resumeExample, true);
+}
+
+function defineRun(command: Command, context: Context, example: string, isResume: boolean): void {
+  withRunOptions(command.argument('<group>', 'id, unique prefix or slug'))
     .option('--retry-failed', 'try failed sessions again')
-    .addHelpText('after', texts.example)
-    .action((reference, given) => {
-      const { retryFailed, ...rest } = given;
-      const options = runCommandOptions(rest, texts.retriesFailed || retryFailed === true);
-      return context.run(() => runGroup(context, reference, options, texts.before));
+    .addHelpText('after', example)
+    .action((reference, { retryFailed, ...given }) => {
+      const options = runCommandOptions(given, isResume || retryFailed === true);
+      return context.run(() => runGroup(context, reference, options, isResume));
     });
 }
 
@@ -76,15 +84,14 @@ async function runGroup(
   context: Context,
   reference: string,
   given: RunCommandOptions,
-  before: RunCommandTexts['before'],
+  isResume: boolean,
 ): Promise<CommandResult> {
   const group = need(resolveGroup(context, reference));
   const options = withRehearsal(context, group, given);
   if (options.dryRun) return previewGroup(context, group, options);
-  if (await before?.(context, group, options.config)) return;
+  if (isResume && (await thaw(context, group, options.config))) return;
   if (options.detach) return runDetached(context, group, options);
-  const result = await runInTerminal(context, group, options);
-  return result.ok ? concludeRun(context, group, result.value) : result;
+  return concludeRun(context, group, need(await runInTerminal(context, group, options)));
 }
 
 /** A copy that was made for a rehearsal is rehearsed without --rehearse. */
@@ -178,8 +185,6 @@ async function openRunDisplay(context: Context, group: GroupReference, output: O
   return { reporter, onSignal: listen, isScreen: false, isHandedOver: false, close: async () => {} };
 }
 
-const sentenceColumnsMax = 1_000;
-
 /** Starts a detached runner. If the runner refuses to start, the exit code is that of the runner. */
 export async function runDetached(
   context: Context,
@@ -205,7 +210,7 @@ function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: st
   stderr.line(`Running in the background (pid ${pid}).`);
   stderr.line(`Watch it: ${commandText(['group', 'watch', groupId])}`);
   stderr.line(`Pause it: ${commandText(['group', 'pause', groupId])}`);
-  stderr.line(`Its log:  ${safeLine(log, sentenceColumnsMax)}`);
+  stderr.line(`Its log:  ${safeLine(log, 1_000)}`);
 }
 
 // `session resume` and `session retry` of a group without a runner: this process runs that one session.
@@ -237,7 +242,7 @@ export async function startSession(
 export async function runFailedAgain(context: Context, group: LoadedGroup, { rehearse }: How): Promise<CommandResult> {
   const { groupId, state } = group;
   if (liveRunner(context.world, group) === null)
-    return runGroup(context, groupId, runCommandOptions({ rehearse }, true), undefined);
+    return runGroup(context, groupId, runCommandOptions({ rehearse }, true), false);
   const failed = [...state.sessions].filter(([, record]) => record.state.status === 'failed');
   for (const [sessionId] of failed) need(await submit(context, group, { kind: 'retry-session', sessionId }));
   const what = `Retrying ${plural(failed.length, 'session')} when slots are free.`;
@@ -251,13 +256,10 @@ export async function runSession(
   { rehearse, json }: How,
 ): Promise<CommandResult> {
   const { sessionId, state } = session;
-  const options = { config: {}, output: json ? 'quiet' : 'text', retryFailed: false, only: [sessionId] } as const;
-  const ran = need(
-    await runInTerminal(json ? besideDocument(context) : context, session, {
-      ...options,
-      rehearse: rehearse ?? (isRehearsal(state) || undefined),
-    }),
-  );
+  const output = json ? 'quiet' : 'text';
+  const again = rehearse ?? (isRehearsal(state) || undefined);
+  const options = { config: {}, output, rehearse: again, retryFailed: false, only: [sessionId] } as const;
+  const ran = need(await runInTerminal(json ? besideDocument(context) : context, session, options));
   if (ran.kind !== 'settled') return concludeRun(context, session, ran);
   if (json) printSession(context, session);
   return codeOf(ran.state, sessionId);
@@ -279,8 +281,6 @@ function codeOf(state: GroupState, sessionId: SessionId) {
   return status === 'failed' ? exitCode.failed : exitCode.paused;
 }
 
-const columnsMax = 120;
-
 /** `--notify`: rings the bell and sends OSC 9, which many terminals show as a desktop notification. */
 export function notify(
   stdout: Output,
@@ -289,7 +289,7 @@ export function notify(
   state: GroupState,
 ): void {
   if (!stdout.isTerminal || !isAwaited(event, state)) return;
-  const text = safeLine(notificationText(event, state), columnsMax);
+  const text = safeLine(notificationText(event, state), 120);
   stdout.write(env.TERM === 'dumb' ? '\u0007' : `\u0007\u001b]9;${text}\u0007`);
 }
 
@@ -398,10 +398,6 @@ Example:
   $ claude-code-agent group run auth-refactor --rehearse          no account, no cost
   $ claude-code-agent group run auth-refactor --output json | jq -r .type`;
 
-export function defineGroupRun(command: Command, context: Context): void {
-  defineRun(command, context, { description: runDescription, example: runExample, retriesFailed: false });
-}
-
 const planExample = `
 Example:
   $ claude-code-agent group plan auth-refactor
@@ -416,20 +412,13 @@ export function definePlan(command: Command, context: Context): void {
     .option('--prompts', 'show the prompt of each session')
     .option('--json', 'one JSON document')
     .addHelpText('after', planExample)
-    .action((reference, { prompts, json }) => {
-      const options = { json: json === true, prompts: prompts === true };
-      return context.run(() => planGroup(context, reference, options));
-    });
-}
-
-async function planGroup(
-  context: Context,
-  reference: string,
-  options: Omit<PlanOptions, 'rehearsal'>,
-): Promise<CommandResult> {
-  const group = need(loadReferredGroup(context, reference));
-  const { root, state } = group;
-  return showPreview(context, root, state, 'frozen', { ...options, rehearsal: isRehearsal(state) });
+    .action((reference, { prompts, json }) =>
+      context.run(() => {
+        const { root, state } = need(loadReferredGroup(context, reference));
+        const options = { json: json === true, prompts: prompts === true, rehearsal: isRehearsal(state) };
+        return showPreview(context, root, state, 'frozen', options);
+      }),
+    );
 }
 
 const resumeDescription = `Continue a paused, failed or interrupted group. Failed sessions are retried.
@@ -441,15 +430,6 @@ const resumeExample = `
 Example:
   $ claude-code-agent group resume auth-refactor
   $ claude-code-agent group resume auth-refactor --max-budget-usd 20      after the budget was exhausted`;
-
-export function defineGroupResume(command: Command, context: Context): void {
-  defineRun(command, context, {
-    description: resumeDescription,
-    example: resumeExample,
-    retriesFailed: true,
-    before: thaw,
-  });
-}
 
 /** Ends the freeze of a live runner. False if there is none, so that the group has to be run. */
 async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<boolean> {
@@ -465,4 +445,88 @@ async function thaw(context: Context, group: GroupReference, config: RunConfig):
     context.stderr.line('Options are ignored while the group runs; give them to the next run.');
   }
   return true;
+}
+
+const workflowDescription = `Create the group that a workflow describes and run it. Relative paths are
+resolved from the workflow's folder, or from the current folder for templates
+and standard input.`;
+
+const workflowExample = `
+Example:
+  $ claude-code-agent run change.yaml --var ticket=ABC-12
+  $ claude-code-agent run change.yaml --var ticket=ABC-12 --dry-run       show what it would do and may cost
+  $ claude-code-agent run nightly.yaml --if-idle --output text            from cron
+  $ claude-code-agent run feature-implementation --var feature="Dark mode" --rehearse`;
+
+export function defineRunWorkflow(command: Command, context: Context): void {
+  withRunOptions(
+    command
+      .description(workflowDescription)
+      .argument('<workflow>', 'path of a YAML file, "-" for standard input, or a template name'),
+  )
+    .option('--var <name=value>', 'value of a workflow variable; may be repeated', collect)
+    .option('--if-idle', 'do nothing if an earlier group of this workflow is created, running or paused; for cron')
+    // Accepted so that scripts can pass the same options to every run. A new group has no failed sessions.
+    .addOption(new Option('--retry-failed').hideHelp())
+    .addHelpText('after', workflowExample)
+    .action((reference, given) => {
+      const { var: pairs = [], retryFailed: _nothing, ifIdle, ...rest } = given;
+      const options = { ...runCommandOptions(rest, false), ifIdle };
+      return context.run(() => runWorkflow(context, reference, pairs, options));
+    });
+}
+
+export async function runWorkflow(
+  context: Context,
+  reference: string,
+  pairs: readonly string[],
+  options: RunCommandOptions & { readonly ifIdle?: true | undefined },
+): Promise<CommandResult> {
+  const root = need(context.root());
+  const named = await readNamedWorkflow(context, reference, pairs);
+  if (!named.ok && named.failure.reason === 'not-found' && resolveGroup(context, reference).ok) {
+    const next = advise('Run it with', ['group', 'run', reference]);
+    return fail('usage', `${JSON.stringify(reference)} is a group; this command takes a workflow.`, next);
+  }
+  const group = need(named);
+  const earlier = options.ifIdle ? activeGroup(context, root, group) : undefined;
+  if (earlier !== undefined) {
+    context.stderr.line(`Nothing was started: ${earlier.id}, of the same workflow, is ${earlier.status}.`);
+    return;
+  }
+  if (options.dryRun) return previewWorkflow(context, root, group, options);
+  // Check before the group is created, so that a refused run leaves no group behind.
+  need(chooseOutput(context, options.output));
+  const rehearsal = need(await rehearsalFor(context, options.rehearse));
+  need(await readUserConfig(context));
+  const checked =
+    rehearsal === undefined ? gateForNewGroup(context, root, options, group) : checkNewRehearsed(context, group);
+  const claude = need(await checked);
+  if (claude === 'interrupted') return exitCode.interrupted;
+  const created = need(createNewGroup(context, root, group));
+  const { id } = created.group;
+  context.stderr.line(`Created group ${id}`);
+  const taken = groupReference(root, id);
+  if (options.detach) return runDetached(context, taken, options);
+  return concludeRun(context, taken, need(await runInTerminal(context, taken, options, claude)));
+}
+
+/** The newest active group of the same workflow, without rehearsals. */
+function activeGroup({ world }: Context, root: string, { definition: { workflow } }: NewGroup): GroupMeta | undefined {
+  const metas = listGroups(world, root).flatMap((listing) => ('meta' in listing ? [listing.meta] : []));
+  return metas.findLast(
+    (meta) => meta.workflow?.origin === workflow?.origin && !meta.rehearsal && activeGroupStatuses.has(meta.status),
+  );
+}
+
+async function previewWorkflow(
+  context: Context,
+  root: string,
+  group: NewGroup,
+  options: RunCommandOptions,
+): Promise<CommandResult> {
+  const { definition } = group;
+  const config = { ...definition.config, ...options.config };
+  const state = need(draftState(context, { ...group, definition: { ...definition, config } }));
+  return showPreview(context, root, state, unfrozen(group), planOptions(options));
 }

@@ -1,28 +1,51 @@
-/** `group list`, `show`, `graph` and `budget`. */
+/** `group list`, `show`, `graph`, `budget`, `why` and `report`. */
+
+import { dirname, resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { dayBudget } from '../../../app/config/user-config.ts';
 import { submit } from '../../../app/group-commands.ts';
+import { suspendedRunner, suspendedSentence } from '../../../app/live-runner.ts';
+import { tryPath } from '../../../app/path-argument.ts';
+import { loadReport } from '../../../app/report.ts';
 import { whileWaiting } from '../../../app/request.ts';
-import { type GroupListing, type LoadedGroup, listGroups, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
+import {
+  type GroupListing,
+  type LoadedGroup,
+  listGroups,
+  loadReferredGroup,
+  resolveGroup,
+  sessionOf,
+} from '../../../app/resolve.ts';
 import { attemptUsages } from '../../../app/watch/attempt-usage.ts';
 import {
+  acceptanceLog,
   type GroupStanding,
+  leftWorker,
   presentGroup,
   presentMeta,
   progressOf,
   readStanding,
+  runningSetup,
 } from '../../../app/watch/live-view.ts';
 import { advise, commandText } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { describeFailure, type Failure, publicFailure } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
-import { resumeCommand } from '../../../core/plan/advice.ts';
+import { quoted } from '../../../core/id.ts';
+import { openItems } from '../../../core/item.ts';
+import { resumeCommand, runCommand, sessionReference } from '../../../core/plan/advice.ts';
+import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
 import { planOf } from '../../../core/plan/plan.ts';
+import { runnerGone, waitsForAnswer } from '../../../core/plan/verdicts.ts';
+import { deniedSentence, type LiveSession, silenceSentence } from '../../../core/progress.ts';
+import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
+import { isDiskFull } from '../../../store/system-failure.ts';
 import { budgetLines, budgetReport, dayLines } from '../../../view/budget.ts';
 import {
   formatAge,
+  formatClock,
   formatDate,
   formatMoney,
   formatTable,
@@ -30,10 +53,21 @@ import {
   type TableCell,
   titled,
 } from '../../../view/format.ts';
-import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/markdown.ts';
+import { pageStart } from '../../../view/html/markup.ts';
+import { dotGraph, graphNodes, mermaidGraph, reportMarkdown, textGraph } from '../../../view/markdown.ts';
 import { nextSteps, problemLines, sessionTable, totalsLine } from '../../../view/summary.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
-import { rehearsalNote, statusTone, titleOf } from '../../../view/wording.ts';
+import {
+  acceptanceSentence,
+  rehearsalNote,
+  retrySentence,
+  sessionTitle,
+  setupSentence,
+  statusTone,
+  titleOf,
+  withAdvice,
+  withLocalTimes,
+} from '../../../view/wording.ts';
 import { type CommandResult, type Context, need, refuse } from '../../context.ts';
 import { parseMoney } from '../../options/options.ts';
 
@@ -267,16 +301,13 @@ estimates until claude reports the final figure. Held amounts count in full.`,
     )
     .argument('<group>', 'id, unique prefix or slug')
     .option('--raise-to <usd>', 'set the cap, even while the group runs', parseMoney)
-    .option('--book <session>', "record the session's held amount as spent")
+    .addOption(new Option('--book <session>', "record the session's held amount as spent").conflicts('free'))
     .option('--free <session>', "release the session's held amount")
     .option('--json', 'one JSON document, amounts in US dollars')
     .addHelpText('after', budgetExample)
     .action((reference, { raiseTo, book, free, json }) =>
       context.run(async () => {
         const group = need(loadReferredGroup(context, reference));
-        if (book !== undefined && free !== undefined) {
-          return refuse('usage', '--book and --free cannot be combined.', 'Give one of them.');
-        }
         const settled = book ?? free;
         if (settled !== undefined) {
           const { sessionId } = need(sessionOf(group, settled));
@@ -311,4 +342,242 @@ function sayRaised({ stderr }: Context, { groupId, state }: LoadedGroup, raiseTo
   const goOn = `Resume with: ${commandText(resumeCommand(state))}`;
   const next = state.reason === 'budget' ? (state.message ?? '') : goOn;
   stderr.line(`The cap of ${groupId} is now ${formatMoney(raiseTo)}.${isAtRest ? ` ${next}` : ''}`);
+}
+
+const whyExample = `
+Example:
+  $ claude-code-agent group why auth-refactor
+  $ claude-code-agent group why auth-refactor web
+  $ claude-code-agent group why auth-refactor --json | jq -r '.sessions[] | select(.reason == "blocked") | .id'`;
+
+const messageColumnsMax = 1_000;
+
+export function defineWhy(command: Command, context: Context): void {
+  command
+    .description('Explain why sessions are not running, with a reason code and a next step for each.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .argument('[session]', 'id, unique prefix, number or name (default: all)')
+    .option('--json', 'one JSON document')
+    .addHelpText('after', whyExample)
+    .action((reference, wanted, { json }) =>
+      context.run(() => {
+        const group = need(loadReferredGroup(context, reference));
+        // Also accept `<group>/<session>` for the session.
+        const only =
+          wanted === undefined ? undefined : need(sessionOf(group, wanted.slice(wanted.indexOf('/') + 1))).sessionId;
+        const answers = answersFor(context, group);
+        const { state, groupId } = group;
+        if (json) {
+          const sessions = answers.filter(({ id }) => only === undefined || id === only);
+          context.stdout.json({ groupId, status: state.status, sessions });
+          return;
+        }
+        const shown = answers.filter(({ id, status }) => (only === undefined ? status !== 'completed' : id === only));
+        const halted = suspendedRunner(context.world, group.paths);
+        if (halted !== null) {
+          const { message, advice } = suspendedSentence(groupId, halted);
+          context.stdout.line(`${message} ${advice}`);
+          context.stdout.line('');
+        }
+        context.stdout.lines(whyLines(context, group, shown));
+      }),
+    );
+}
+
+interface Answer {
+  readonly id: SessionId;
+  readonly name?: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+function whyLines(context: Context, { state }: LoadedGroup, answers: readonly Answer[]): string[] {
+  if (answers.length === 0) {
+    const { size } = state.sessions;
+    return [size === 0 ? 'The group has no sessions.' : `All sessions are completed (${size}).`];
+  }
+  const nowMs = context.world.clock.now();
+  const shown = answers.map((answer) => ({ ...answer, message: withLocalTimes(answer.message, nowMs) }));
+  const shared = sharedSentences(shown);
+  const columns = titled(['SESSION', 'STATUS', 'REASON', 'WHY']);
+  const rows = shown.map(({ id, name, status, reason, message }) => [
+    sessionTitle(id, name),
+    { text: status, tone: statusTone(status) },
+    reason,
+    shared.has(message) ? '' : safeLine(message, messageColumnsMax),
+  ]);
+  const heads = [...shared].map(([message, reason]) => `${reason}: ${safeLine(message, messageColumnsMax)}`);
+  return [...heads, ...(heads.length > 0 ? [''] : []), ...formatTable(columns, rows, context.stdout.style)];
+}
+
+/** Shorter messages are repeated in each row. */
+const sharedLengthMin = 40;
+
+/** A message that several sessions share is printed once above the table, with the reason code of their rows. */
+function sharedSentences(answers: readonly Answer[]): ReadonlyMap<string, string> {
+  const shared = new Map<string, string>();
+  for (const [reason, alike = []] of Map.groupBy(answers, (answer) => answer.reason)) {
+    const messages = new Set(alike.map(({ message }) => message));
+    const [message = ''] = messages;
+    if (alike.length > 1 && messages.size === 1 && message.length >= sharedLengthMin) shared.set(message, reason);
+  }
+  return shared;
+}
+
+function answersFor(context: Context, group: LoadedGroup): Answer[] {
+  const { state } = group;
+  const standing = readStanding(context.world, group);
+  return [...state.sessions.values()].map((record): Answer => {
+    const { id, name } = record.definition;
+    const head = { id, ...defined({ name }), status: record.state.status };
+    if (record.state.status === 'running') {
+      return { ...head, ...whatItDoes(context, group, standing, record, record.state.attempt) };
+    }
+    if (isAttachmentGone(context, state, standing, record)) return { ...head, ...attachmentGone(state) };
+    const why = standing.verdicts(record);
+    return why === null
+      ? { ...head, reason: 'completed', message: 'It is completed.' }
+      : { ...head, reason: why.reason, message: withAdvice(why.message, why.advice) };
+  });
+}
+
+type Reason = Pick<Answer, 'reason' | 'message'>;
+
+/** The `session attach` command was killed. The next runner counts the cost of the attached conversation. */
+function isAttachmentGone(
+  { world }: Context,
+  { status }: GroupState,
+  { isInterrupted }: GroupStanding,
+  { takenOver }: SessionRecord,
+): boolean {
+  return takenOver !== undefined && (isInterrupted || status !== 'running') && leftWorker(world, takenOver) === 'ended';
+}
+
+function attachmentGone(state: GroupState): Reason {
+  const message = 'The attached terminal is gone. Its cost is counted when the group continues.';
+  return { reason: 'attached', message: withAdvice(message, advise('Continue with', runCommand(state))) };
+}
+
+function whatItDoes(
+  { world }: Context,
+  group: LoadedGroup,
+  { isInterrupted, live }: GroupStanding,
+  record: SessionRecord,
+  attempt: Attempt,
+): Reason {
+  const { stopping, identified } = attempt;
+  if (isInterrupted) {
+    const { reason, message, advice } = runnerGone(group.state);
+    return { reason, message: withAdvice(`${whatIsLeft(world, group.state, attempt)} ${message}`, advice) };
+  }
+  if (stopping !== undefined) return { reason: 'stopping', message: `It is being stopped (${stopping}).` };
+  const { frozenUntil } = group.state;
+  if (frozenUntil !== undefined) {
+    return { reason: 'frozen', message: `It is frozen until ${formatClock(frozenUntil)}.` };
+  }
+  if (isDiskFull(world, group.root)) {
+    const message = `The disk of ${group.root} is full. Suspended until space is available.`;
+    const free = advise('Free some space, for example with', ['group', 'prune', '--older-than', '30d']);
+    return { reason: 'disk', message: withAdvice(message, free) };
+  }
+  const now = live.get(record.definition.id);
+  if (now?.slot !== undefined) return { reason: slotReason, message: slotSentence(group.state, now.slot) };
+  if (attempt.accepting !== undefined) {
+    return { reason: 'accepting', message: acceptanceSentence(acceptanceLog(group.paths, record.definition)) };
+  }
+  const [item] = openItems(record);
+  if (item !== undefined) {
+    const { reason, message, advice } = waitsForAnswer(group.state, item);
+    return { reason, message: withAdvice(message, advice) };
+  }
+  const setupLog = runningSetup(world, group.paths, record);
+  if (setupLog !== null) return { reason: 'preparing', message: setupSentence(setupLog) };
+  return {
+    reason: identified ? 'working' : 'preparing',
+    message: activity(group.state, record, now, identified),
+  };
+}
+
+function whatIsLeft(world: Context['world'], { frozenUntil }: GroupState, attempt: Attempt): string {
+  const left = leftWorker(world, attempt);
+  if (left === 'ended') return 'Its process has ended.';
+  if (left !== 'alive') return `It was started ${left.elsewhere}; its state is unknown here.`;
+  const doing = frozenUntil === undefined ? 'is still running without a runner' : 'is suspended';
+  return `It ${doing} (process ${attempt.process?.pid}).`;
+}
+
+function activity(state: GroupState, record: SessionRecord, now: LiveSession | undefined, identified: boolean): string {
+  if (now?.silentMs !== undefined) return silenceSentence(record.host ?? '', now.silentMs);
+  const doing = doingNow(now, identified);
+  if (now?.denied === undefined) return doing;
+  const allow = advise('Allow it with', ['session', 'allow', sessionReference(state, record)]);
+  return withAdvice(`${doing.replace(/(?<![.!?…])$/, '.')} ${deniedSentence(now.denied)}`, allow);
+}
+
+function doingNow(now: LiveSession | undefined, identified: boolean): string {
+  if (now?.retry !== undefined) return retrySentence(now.retry);
+  if (now?.currentTool !== undefined) return `It is using a tool: ${now.currentTool}`;
+  if (now?.lastText !== undefined) return `Last message: ${now.lastText}`;
+  return identified ? 'Waiting for the model.' : 'claude is starting.';
+}
+
+const reportExample = `
+Example:
+  $ claude-code-agent group report auth-refactor --html report.html
+  $ claude-code-agent group report auth-refactor --markdown | gh pr create --body-file - --title "Auth"
+  $ claude-code-agent group report auth-refactor --json | jq '.sessions[] | {title, status, costUsd}'`;
+
+export function defineReport(command: Command, context: Context): void {
+  command
+    .description(
+      `Write a report on a group: results, changes, failures with next steps, waits,
+cost and tokens. The HTML file is self-contained. The default format is
+Markdown.`,
+    )
+    .argument('<group>', 'id, unique prefix or slug')
+    .addOption(
+      new Option('--html <file>', 'write one self-contained HTML file ("-" = standard output)').conflicts([
+        'markdown',
+        'json',
+      ]),
+    )
+    .addOption(new Option('--markdown', 'print Markdown, for the body of a pull request').conflicts('json'))
+    .option('--json', 'one JSON document: the data of the report')
+    .option('--force', 'with --html: overwrite a file that is not a report')
+    .addHelpText('after', reportExample)
+    .action((reference, { html, json, force }) =>
+      context.run(async () => {
+        const { stdout, world } = context;
+        const { state, model } = need(await loadReport(world, need(resolveGroup(context, reference))));
+        if (json) return stdout.json(model);
+        if (html === undefined) return stdout.write(reportMarkdown(state, model));
+        // Loaded on demand, because the graph layout library is large.
+        const { reportPage } = await import('../../../view/html/page.ts');
+        const page = reportPage(state, model);
+        if (html === '-') return stdout.write(page);
+        const path = resolve(context.cwd, html);
+        checkPageTarget(context, path, force === true);
+        world.files.writeAtomic(path, page);
+        stdout.line(path);
+      }),
+    );
+}
+
+/** Refuses to overwrite a file that is not a page of this program, unless `force`. */
+export function checkPageTarget({ world }: Context, path: string, force: boolean): void {
+  const shown = quoted(path);
+  const next = 'Give --html a file in an existing folder.';
+  const folder = tryPath(() => world.files.info(dirname(path)));
+  if (!folder.ok) refuse('usage', `The folder of ${shown} ${folder.trouble}.`, next);
+  if (folder.value?.kind !== 'folder') refuse('usage', `The folder of ${shown} does not exist.`, next);
+  const there = tryPath(() => world.files.info(path));
+  if (!there.ok) refuse('usage', `The path ${shown} ${there.trouble}.`, next);
+  if (there.value === null) return;
+  if (there.value.kind !== 'file') refuse('usage', `${shown} is not a regular file.`, next);
+  if (force || there.value.size === 0) return;
+  const head = tryPath(() => world.files.readBytes(path, 0, pageStart.length));
+  const isReport = head.ok && new TextDecoder().decode(head.value) === pageStart;
+  if (isReport) return;
+  refuse('usage', `${shown} exists and is not a report.`, 'Give another name, or overwrite it with --force.');
 }

@@ -12,7 +12,7 @@ import type { SessionState } from '../../../core/session-state.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import { besideDocument, type Context, confirmed, type ExitCode, exitCode, need } from '../../context.ts';
-import { parseMoney, parseRewind } from '../../options/options.ts';
+import { parseMoney, parseWhole } from '../../options/options.ts';
 import { readText } from '../../options/prompt-source.ts';
 import { printSession, runSession, startSession } from '../group/run.ts';
 
@@ -128,7 +128,9 @@ export function defineRetry(command: Command, context: Context): void {
     .option('--prompt <text>', 'message for the session in addition to its task; "-" reads standard input')
     .addOption(new Option('--fresh', 'start a new conversation; keep its work').conflicts('rewind'))
     .addOption(
-      new Option('--rewind [n]', "drop the model's last n messages (default: 1)").preset('1').argParser(parseRewind),
+      new Option('--rewind [n]', "drop the model's last n messages (default: 1)")
+        .preset('1')
+        .argParser(parseWhole(1, 1_000)),
     )
     .option('--rehearse [script]', 'script for the rest of the rehearsal')
     .option('--json', 'one JSON document: {"group", "session", "status"}')

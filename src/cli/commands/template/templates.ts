@@ -1,4 +1,4 @@
-/** `template list`, `show`, `render`, `validate` and `init`. */
+/** The `template` commands. */
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { findNamed, type NamedTemplate, templateFolders } from '../../../app/create/named-template.ts';
@@ -8,19 +8,21 @@ import {
   type TemplateCheckResult,
   workflowTextProblems,
 } from '../../../app/template/check-template.ts';
+import { type AddedPack, addPack, packsOf, type UpdatedPack, updatePacks } from '../../../app/template/packs.ts';
 import { makeStarterFolder } from '../../../app/template/starter-folder.ts';
 import { advise, commandText } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
-import { ok } from '../../../core/failure.ts';
+import { describeFailure, ok, publicFailure } from '../../../core/failure.ts';
 import { nearest } from '../../../core/nearest.ts';
 import { inOrder, problemsFailure } from '../../../store/yaml-text.ts';
-import { renderConfigTemplate } from '../../../template/config-template.ts';
+import { type ConfigTemplate, renderConfigTemplate } from '../../../template/config-template.ts';
 import {
   describeVariable,
   type LoadedTemplate,
   loadTemplate,
   templateDescription,
 } from '../../../template/describe.ts';
+import { findPack, type InstalledPack, type PackNote, removePack, withPacks } from '../../../template/pack.ts';
 import { type FoundTemplate, type ListedTemplate, listTemplates, templateKinds } from '../../../template/places.ts';
 import { isProgramName, renderPrompt } from '../../../template/prompt-template.ts';
 import type { Lookup } from '../../../template/render.ts';
@@ -28,9 +30,10 @@ import { decodeText } from '../../../template/text-file.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../../template/variables.ts';
 import { formatTable, plural, type TableCell, titled } from '../../../view/format.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
-import { type CommandResult, type Context, exitCode, need, refuse } from '../../context.ts';
+import { type CommandResult, type Context, confirmed, exitCode, need, refuse, refuseWith } from '../../context.ts';
 import { collect } from '../../options/options.ts';
 import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
+import type { Output } from '../../output.ts';
 
 const listExample = `
 Example:
@@ -51,16 +54,8 @@ export function defineTemplateList(command: Command, context: Context): void {
         const rows = listTemplates(context.world, templateFolders(context))
           .filter(({ template }) => kind === undefined || template.kind === kind)
           .map((listed) => rowOf(context, listed));
-        if (json) {
-          context.stdout.json(rows.map(plainRow));
-          return;
-        }
-        if (rows.length === 0) {
-          const init = commandText(['template', 'init', '.claude-code-agent/templates']);
-          context.stderr.line(`There are no templates. Create some with: ${init}`);
-          return;
-        }
-        context.stdout.lines(table(context, rows));
+        if (json) context.stdout.json(rows.map(plainRow));
+        else context.stdout.lines(table(context, rows));
       }),
     );
 }
@@ -101,8 +96,8 @@ function table(context: Context, rows: readonly Row[]): string[] {
     return [
       template.kind,
       template.name,
-      originOf(template),
-      [...new Set(hides.map(originOf))].join(', '),
+      originOf(template.place),
+      [...new Set(hides.map(({ place }) => originOf(place)))].join(', '),
       problems === 0 ? safeLine(`${also}${description}`, 100) : { text: safeLine(faulty, 300), tone: 'bad' },
     ];
   });
@@ -110,7 +105,7 @@ function table(context: Context, rows: readonly Row[]): string[] {
 }
 
 /** `project`, `user`, or the pack's name. */
-function originOf({ place }: FoundTemplate): string {
+function originOf(place: FoundTemplate['place']): string {
   return place.pack === undefined ? place.origin : `pack ${place.pack}`;
 }
 
@@ -142,7 +137,15 @@ interface Page {
   readonly description: string;
   readonly variables: readonly VariableSpec[];
   readonly aliases: readonly string[];
-  readonly files: readonly { readonly path: string; readonly bytes: number; readonly text: string | null }[];
+  /** The text of a prompt or workflow, or the files of a config. */
+  readonly content: string | readonly ShownFile[];
+}
+
+interface ShownFile {
+  readonly path: string;
+  readonly bytes: number;
+  /** Null if the file is not text. */
+  readonly text: string | null;
 }
 
 function pageOf(loaded: LoadedTemplate): Page {
@@ -150,45 +153,37 @@ function pageOf(loaded: LoadedTemplate): Page {
   switch (loaded.kind) {
     case 'prompt': {
       const { body, variables } = loaded.prompt;
-      const bytes = Buffer.byteLength(body.text);
-      return { description, variables, aliases: [], files: [{ path: 'prompt', bytes, text: body.text }] };
+      return { description, variables, aliases: [], content: body.text };
     }
     case 'config': {
       const { config, aliases } = loaded;
-      const files = config.files.map(({ path, bytes, isText }) => ({
-        path,
-        bytes: bytes.length,
-        text: isText ? decodeText(bytes) : null,
-      }));
-      return { description, variables: config.variables, aliases, files };
+      return { description, variables: config.variables, aliases, content: shownFiles(config.files) };
     }
-    case 'workflow': {
-      const { text } = loaded.workflow;
-      const files = [{ path: 'workflow', bytes: Buffer.byteLength(text), text }];
-      return { description, variables: [], aliases: [], files };
-    }
+    case 'workflow':
+      return { description, variables: [], aliases: [], content: loaded.workflow.text };
   }
+}
+
+function shownFiles(files: ConfigTemplate['files']): ShownFile[] {
+  return files.map(({ path, bytes, isText }) => ({
+    path,
+    bytes: bytes.length,
+    text: isText ? decodeText(bytes) : null,
+  }));
 }
 
 function plainPage(
   { kind, name, path, place }: NamedTemplate,
-  { description, variables, aliases, files }: Page,
+  { description, variables, aliases, content }: Page,
 ): object {
-  return {
-    kind,
-    name,
-    ...(place === undefined ? {} : { origin: place.origin }),
-    ...defined({ pack: place?.pack }),
-    path,
-    description,
-    variables,
-    ...(kind === 'config' ? { aliases, files } : { text: files[0]?.text ?? '' }),
-  };
+  const source = { kind, name, ...defined({ origin: place?.origin, pack: place?.pack }), path };
+  const rest = typeof content === 'string' ? { text: content } : { aliases, files: content };
+  return { ...source, description, variables, ...rest };
 }
 
 function print({ stdout }: Context, { kind, name, path, place }: NamedTemplate, page: Page): void {
-  const { description, variables, aliases, files } = page;
-  const origin = place === undefined ? '' : `, ${place.pack === undefined ? place.origin : `pack ${place.pack}`}`;
+  const { description, variables, aliases, content } = page;
+  const origin = place === undefined ? '' : `, ${originOf(place)}`;
   stdout.line(`${stdout.style('strong', safeLine(name, 200))} (${kind}${origin})`);
   if (description !== '') stdout.line(safeLine(description, 400));
   stdout.line(stdout.style('dim', safeLine(path, 1000)));
@@ -198,10 +193,15 @@ function print({ stdout }: Context, { kind, name, path, place }: NamedTemplate, 
     stdout.line('Variables:');
     for (const variable of variables) stdout.line(`  ${safeLine(describeVariable(variable), 400)}`);
   }
-  for (const { path: file, bytes, text } of files) {
-    stdout.line();
-    if (kind === 'config') stdout.line(stdout.style('accent', safeLine(`--- ${file}`, 400)));
-    stdout.line(text === null ? `(${bytes} bytes, not text)` : safeText(text).trimEnd());
+  stdout.line();
+  if (typeof content === 'string') stdout.line(safeText(content).trimEnd());
+  else printFiles(stdout, content, '\n');
+}
+
+function printFiles({ line, style }: Output, files: readonly ShownFile[], separator = ''): void {
+  for (const [index, { path, bytes, text }] of files.entries()) {
+    line(`${index === 0 ? '' : separator}${style('accent', safeLine(`--- ${path}`, 400))}`);
+    line(text === null ? `(${bytes} bytes, not text)` : safeText(text).trimEnd());
   }
 }
 
@@ -242,24 +242,14 @@ export function defineTemplateRender(command: Command, context: Context): void {
         }
         const { files, problems } = renderConfigTemplate(template.config, values, leaveForLater);
         if (problems.length > 0) return problemsFailure('The config template', problems);
-        const texts = files.map(({ path, bytes, isText }) => ({
-          path,
-          bytes: bytes.length,
-          text: isText ? decodeText(bytes) : null,
-        }));
-        if (json === true) context.stdout.json({ files: texts });
-        else for (const file of texts) printFile(context, file);
+        if (json === true) context.stdout.json({ files: shownFiles(files) });
+        else printFiles(context.stdout, shownFiles(files));
       }),
     );
 }
 
 /** Names that only a session can fill are left as they are. */
 const leaveForLater: Lookup = (name) => (isProgramName(name) ? `{{${name}}}` : undefined);
-
-function printFile({ stdout }: Context, file: { path: string; bytes: number; text: string | null }): void {
-  stdout.line(stdout.style('accent', safeLine(`--- ${file.path}`, 400)));
-  stdout.line(file.text === null ? `(${file.bytes} bytes, not text)` : safeText(file.text).trimEnd());
-}
 
 /** Reports all problems of the values at once. */
 function valuesOf(
@@ -268,10 +258,7 @@ function valuesOf(
   pairs: readonly string[],
 ): Readonly<Record<string, string>> {
   const given = need(parseGiven(pairs));
-  const { values, problems, unused } = resolveVariables(specs, given, {
-    world: context.world,
-    folder: context.cwd,
-  });
+  const { values, problems, unused } = resolveVariables(specs, given, { world: context.world, folder: context.cwd });
   const names = specs.map((spec) => spec.name);
   const troubles = [...problems, ...unused.map((name) => unknown(name, names))];
   if (troubles.length === 0) return values;
@@ -375,4 +362,161 @@ export function defineTemplateInit(command: Command, context: Context): void {
         stdout.line(`Check them after every change with: ${commandText(['template', 'validate', folder])}`);
       }),
     );
+}
+
+const addExample = `
+Example:
+  $ claude-code-agent template add https://git.example.org/team/templates.git
+  $ claude-code-agent template add git@git.example.org:team/templates.git@v2 --name team
+  $ claude-code-agent template add ../team-templates`;
+
+export function definePackAdd(command: Command, context: Context): void {
+  command
+    .description(
+      'Fetch a pack of templates from a git repository, at one commit. A pack has prompts/, configs/ or ' +
+        'workflows/ at its top level, in templates/ or in .claude-code-agent/templates/. Templates control ' +
+        'what sessions do: review a pack before you use it.',
+    )
+    .argument('<source>', 'URL or local path of a git repository; URL@REF also works')
+    .option('--ref <ref>', 'branch, tag or full commit id')
+    .option('--name <name>', 'name of the pack (default: the last word of the source)')
+    .option('--json', 'one JSON document: the contents of pack.json')
+    .addHelpText('after', addExample)
+    .action((source, given) =>
+      context.run(async () => {
+        const added = need(await addPack(context, source, given));
+        const { note, powers, strays, hadPassword } = added;
+        if (given.json === true) context.stdout.json(note);
+        else context.stdout.lines(describe(added));
+        printPowers(context, powers);
+        if (strays.length > 0) {
+          const files = strays.map(({ file }) => file).join(', ');
+          context.stderr.line(safeLine(`These files cannot be found as templates: ${files}.`, 1000));
+        }
+        if (hadPassword) {
+          context.stderr.line(
+            'The password in the URL was not stored. Configure it in git before you update the pack.',
+          );
+        }
+      }),
+    );
+}
+
+function describe({ note, templates }: AddedPack): string[] {
+  const { name, source, ref = 'commit', commit } = note;
+  const count = plural(templates.length, 'template');
+  const head = `Added pack ${name} with ${count} from ${source} (${ref} ${commit.slice(0, 10)}):`;
+  return [safeLine(head, 400), ...templates.map((template) => `  ${safeLine(template, 200)}`)];
+}
+
+export function printPowers({ stderr }: Context, powers: readonly string[]): void {
+  if (powers.length === 0) return;
+  stderr.line('These files can start programs in your sessions. Review them before you use the pack:');
+  for (const power of powers) stderr.line(`  ${safeLine(power, 400)}`);
+}
+
+const updateExample = `
+Example:
+  $ claude-code-agent template update
+  $ claude-code-agent template update team --ref v3`;
+
+export function definePackUpdate(command: Command, context: Context): void {
+  command
+    .description('Fetch a template pack again, or all packs. Local changes are lost.')
+    .argument('[name]', 'name of the pack (default: all)')
+    .option('--ref <ref>', 'use this branch, tag or full commit id from now on')
+    .option('--json', 'one JSON document: an array with one object per pack')
+    .addHelpText('after', updateExample)
+    .action((name, { ref, json }) =>
+      context.run(async () => {
+        if (name === undefined && ref !== undefined) {
+          const next = advise('Name the pack', ['template', 'update', 'NAME', '--ref', 'REF']);
+          return refuse('usage', '--ref needs the name of a pack.', next);
+        }
+        const outcomes = need(await updatePacks(context, name, ref));
+        if (json === true) context.stdout.json(outcomes.map(plainOutcome));
+        else showOutcomes(context, outcomes);
+        for (const outcome of outcomes) if (outcome.status === 'updated') printPowers(context, outcome.powers);
+        return verdict(outcomes);
+      }),
+    );
+}
+
+function showOutcomes(context: Context, outcomes: readonly UpdatedPack[]): void {
+  if (outcomes.length === 0) {
+    context.stderr.line(`There are no template packs. Add one with: ${commandText(['template', 'add', 'SOURCE'])}`);
+  }
+  for (const outcome of outcomes) {
+    const { name, status } = outcome;
+    // `verdict` prints failures on stderr.
+    if (status === 'unchanged') context.stdout.line(`${name}: up to date (${commitOf(outcome.note)})`);
+    if (status === 'updated') {
+      context.stdout.line(`${name}: updated, ${commitOf(outcome.from)} -> ${commitOf(outcome.note)}`);
+    }
+  }
+}
+
+function commitOf({ ref, commit }: PackNote): string {
+  return `${ref === undefined ? '' : `${ref} `}${commit.slice(0, 10)}`;
+}
+
+function plainOutcome(outcome: UpdatedPack): object {
+  if (outcome.status === 'failed') return { ...outcome, problem: publicFailure(outcome.problem) };
+  if (outcome.status !== 'updated') return outcome;
+  const { name, status, from, note, templates } = outcome;
+  return { name, status, from: { ref: from.ref, commit: from.commit }, note, templates };
+}
+
+function verdict(outcomes: readonly UpdatedPack[]): CommandResult {
+  const failed = outcomes.flatMap((outcome) => (outcome.status === 'failed' ? [outcome] : []));
+  const [first] = failed;
+  if (first === undefined) return;
+  const { reason, message } = first.problem;
+  const stays = { ...first.problem, message: `Pack ${first.name} was not updated: ${message}` };
+  if (failed.length === 1) return refuseWith(stays);
+  const all = failed.map(({ name, problem }) => `${name}: ${describeFailure(problem)}`);
+  return refuse(reason, `${plural(failed.length, 'pack')} were not updated: ${all.join(' ')}`, '');
+}
+
+const removeExample = `
+Example:
+  $ claude-code-agent template remove team
+  $ claude-code-agent template remove team --force`;
+
+export function definePackRemove(command: Command, context: Context): void {
+  command
+    .description(
+      'Remove a template pack. Groups keep the templates they were created with. Asks for confirmation ' +
+        'unless --force is given.',
+    )
+    .argument('<name>', 'name of the pack')
+    .option('-y, --yes', 'answer every question with yes')
+    .option('--force', 'do not ask')
+    .option('--json', 'one JSON document: {"pack"}')
+    .addHelpText('after', removeExample)
+    .action((name, { yes, force, json }) =>
+      context.run(async () => {
+        const packs = need(packsOf(context));
+        const pack = need(await withPacks(context.world, packs, () => findPack(context.world, packs, name)));
+        const sure = await confirmed(context, question(pack), yes === true || force === true);
+        if (!sure) {
+          context.stderr.line('Nothing was removed.');
+          return;
+        }
+        // Look again: another command may have removed the pack during the question.
+        const gone = await withPacks(context.world, packs, () => {
+          const found = findPack(context.world, packs, name);
+          if (found.ok) removePack(context.world, packs, name);
+          return found;
+        });
+        need(gone);
+        context.stderr.line(`Removed pack ${name}.`);
+        if (json) context.stdout.json({ pack: name });
+      }),
+    );
+}
+
+function question({ name, folder, note }: InstalledPack): string {
+  if (note === null) return `Remove the folder ${folder}? Its source is unknown.`;
+  return `Remove pack ${name} from ${note.source}?`;
 }

@@ -1,7 +1,7 @@
 /** The runner's connection to the hosts, implemented over the engine. */
 import { ok, type Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
-import type { BlobStore, Entry, FleetEngine, Lease, OpenEngine, SlotLeases } from './engine.ts';
+import type { BlobStore, Entry, FleetEngine, OpenEngine, SlotLeases } from './engine.ts';
 import { follow, toGroupStream, toHostStream } from './engine.ts';
 import type { FleetConfig } from './fleet-files.ts';
 import { listHosts, type RegisteredHost, refuseLogin } from './registry.ts';
@@ -12,11 +12,6 @@ const againMs = 500;
 const closeMsMax = 5_000;
 const atOnce = 64;
 
-export interface LeaseLook {
-  readonly left: readonly (number | null)[];
-  readonly server: string;
-}
-
 export interface FleetLink {
   readonly blobs: BlobStore;
   readonly slots: SlotLeases;
@@ -26,7 +21,6 @@ export interface FleetLink {
   listen(hear: (message: ToGroup) => void): void;
   /** Calls `action` whenever the engine reconnects; it may have lost the last messages. */
   onConnect(action: () => void): void;
-  look(leases: readonly Lease[]): Promise<LeaseLook | null>;
   hosts(): Promise<Result<readonly RegisteredHost[]>>;
   refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>>;
   /** Sends pending messages, for a few seconds at most, and closes. */
@@ -97,13 +91,6 @@ class EngineLink implements FleetLink {
     };
     const [isClosed, pause] = [() => this.#isClosed, () => this.#pause()];
     void follow(this.#engine, toGroupStream(this.#groupId), { hear: take, isClosed, pause });
-  }
-
-  async look(leases: readonly Lease[]): Promise<LeaseLook | null> {
-    const left = await this.slots.look(leases);
-    const server = await this.#engine.runId();
-    if (!left.ok || !server.ok) return null;
-    return { left: left.value, server: server.value };
   }
 
   refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>> {

@@ -45,8 +45,6 @@ export interface FleetEngine extends BlobStore {
   setField(key: string, field: string, value: Uint8Array): Promise<Result<void>>;
   fields(key: string): Promise<Result<Readonly<Record<string, Uint8Array>>>>;
   members(key: string): Promise<Result<readonly string[]>>;
-  /** Changes with every start of the engine. */
-  runId(): Promise<Result<string>>;
   /** Milliseconds since 1970 by its clock, which all hosts share. */
   nowMs(): Promise<Result<number>>;
   close(): void;

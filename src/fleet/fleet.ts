@@ -2,7 +2,6 @@
  * The hosts of a fleet for one run of one group: slot requests, granted slots, and the attempts there. The runner
  * decides, and is notified of every change.
  */
-import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
 import type { SlotLease } from '../core/event.ts';
 import { fail } from '../core/failure.ts';
@@ -12,7 +11,7 @@ import type { FleetStanding } from '../core/progress.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
 import type { World } from '../system/world.ts';
-import type { FleetLink, LeaseLook } from './engine-link.ts';
+import type { FleetLink } from './engine-link.ts';
 import type { Intake } from './intake.ts';
 import { describeHosts, KnownHosts, standingOf, withoutLogin } from './known-hosts.ts';
 import { type LateOptions, lateIntake } from './late.ts';
@@ -141,7 +140,8 @@ export class Fleet {
         : placesHere(this.#world.files, subject, workspace.path, workspace.folder);
     };
     const mirror = new Mirror(git, blobs, {
-      ...{ ...input, places, takesHandover: takesPart(input.definition) },
+      ...input,
+      places,
       fetch: (workspace, made) => this.#code.fetch(input.sessionId, workspace, input.place.host, made),
     });
     const attempt = new RemoteAttempt(subject, this.#senderFor(input.place), mirror, isRecalled);
@@ -271,14 +271,14 @@ export class Fleet {
     const watched = [...this.#attempts.values()].filter(({ attempt }) => attempt.isUnderWay);
     if (this.#isLooking || watched.length === 0) return;
     this.#isLooking = true;
-    const seen = await this.#link.look(watched.map(({ attempt }) => attempt.subject.place));
+    const seen = await this.#link.slots.look(watched.map(({ attempt }) => attempt.subject.place));
     this.#isLooking = false;
     if (this.#isClosed) return;
     for (const [index, { attempt, clock }] of watched.entries()) {
       if (!attempt.isUnderWay) continue;
-      if (seen === null) clock.notSeen();
-      else if (clock.seen(this.#nowMs, this.#seenOf(attempt, seen, index)) && !attempt.subject.waits) {
-        const { sessionId, attemptId, place } = attempt.subject;
+      const { sessionId, attemptId, place, waits } = attempt.subject;
+      if (!seen.ok) clock.notSeen();
+      else if (clock.seen(this.#nowMs, seen.value[index] ?? null, this.#leaseMsOf(place)) && !waits) {
         this.#options.onLost(sessionId, attemptId, place.host);
         attempt.lose();
       }
@@ -286,9 +286,8 @@ export class Fleet {
   }
 
   /** A host that joined before the fleet's lease became shorter uses the longer one. */
-  #seenOf({ subject }: RemoteAttempt, { left, server }: LeaseLook, index: number): Seen {
-    const leaseMs = Math.max(this.#options.leaseMs, this.#hosts.leaseMsOf(subject.place.host));
-    return { leftMs: left[index] ?? null, leaseMs, server };
+  #leaseMsOf({ host }: SlotLease): number {
+    return Math.max(this.#options.leaseMs, this.#hosts.leaseMsOf(host));
   }
 
   /** Unused granted slots are returned; running attempts continue. */
@@ -302,53 +301,33 @@ export class Fleet {
 }
 
 // * When a host counts as lost, by what is to be seen of the lease of a slot. By then its guard has ended what
-// ran there: that counts from before the last renewal that was answered, this from what Redis shows of it, or,
-// when that cannot be believed, from the first look that saw nothing.
+// ran there: 13 seconds after the last renewal that was answered, at the latest.
 
-/** A guard ends everything within 13 seconds; the rest allows for a late check. */
+/** A guard ends everything within 13 seconds; the rest allows for a late check and a forgotten renewal. */
 export const fenceMs = 20_000;
-/** A lease that ends this much before its time was taken away. */
-const clockSkewMs = 1_500;
-
-export interface Seen {
-  readonly leftMs: number | null;
-  readonly leaseMs: number;
-  readonly server: string;
-}
 
 export class LossClock {
-  /** The last observed end of the lease. */
-  #endMs: number | null = null;
-  #server: string | null = null;
-  /** The end of a lease that was not renewed since Redis restarted. */
-  #doubtedEndMs: number | null = null;
-  /** Nothing, or only something unreliable, was observed since. */
-  #isUnsure = false;
-  #lostAtMs: number | null = null;
+  /** The last observed end of the lease. A restarted Redis may have forgotten its last renewal. */
+  #endMs = 0;
+  /** It may have been renewed since. */
+  #isUnsure = true;
+  /** When the lease was first missing. */
+  #missingAtMs: number | null = null;
 
   notSeen(): void {
-    if (this.#lostAtMs === null) this.#isUnsure = true;
+    if (this.#missingAtMs === null) this.#isUnsure = true;
   }
 
   /** True from the moment at which nothing can run there any more. `nowMs` never jumps forward. */
-  seen(nowMs: number, { leftMs, leaseMs, server }: Seen): boolean {
-    const isOther = this.#server !== null && this.#server !== server;
-    this.#server = server;
+  seen(nowMs: number, leftMs: number | null, leaseMs: number): boolean {
     if (leftMs !== null) {
-      this.#endMs = nowMs + leftMs;
-      // A restarted server may have forgotten a renewal that it had confirmed.
-      if (isOther) this.#doubtedEndMs = this.#endMs;
-      const isBelieved = this.#doubtedEndMs === null || this.#endMs > this.#doubtedEndMs + clockSkewMs;
-      if (isBelieved) this.#doubtedEndMs = null;
-      this.#isUnsure = !isBelieved;
-      this.#lostAtMs = null;
+      this.#endMs = Math.max(this.#endMs, nowMs + leftMs);
+      this.#isUnsure = false;
+      this.#missingAtMs = null;
       return false;
     }
-    if (this.#lostAtMs === null) {
-      const end = this.#endMs;
-      const isDue = end !== null && nowMs >= end - clockSkewMs && !isOther && !this.#isUnsure;
-      this.#lostAtMs = (isDue ? (end as number) : nowMs + leaseMs) + fenceMs;
-    }
-    return nowMs >= this.#lostAtMs;
+    this.#missingAtMs ??= nowMs;
+    const renewedMs = this.#missingAtMs + (this.#isUnsure ? leaseMs : 0);
+    return nowMs >= Math.max(renewedMs, this.#endMs) + fenceMs;
   }
 }

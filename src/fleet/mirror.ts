@@ -10,7 +10,6 @@ import { keptCommits, setRefs } from '../git/worktrees/session-refs.ts';
 import { applySnapshot, type Snapshot } from '../git/worktrees/snapshot.ts';
 import { latePath, type SessionPaths } from '../store/paths.ts';
 import type { Files } from '../system/world.ts';
-import { comeBack } from './agent/checkpoint.ts';
 import { destination, layOut, type Places } from './agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
 import { type AttemptNews, type Blob, type Parcel, type ParcelFile, parcelIn } from './wire.ts';
@@ -25,7 +24,6 @@ export interface MirrorOptions {
   /** Of this host; undefined without a worktree. */
   readonly places: () => Places | undefined;
   readonly workspace: () => Workspace | undefined;
-  readonly takesHandover?: boolean;
   /** Fetches commits of the session into its refs here. Fails as `WorkCode.fetch`. */
   readonly fetch: (workspace: Workspace, made: Snapshot) => Promise<Result<void>>;
 }
@@ -107,12 +105,8 @@ export class Mirror {
     if (!sent.ok) return sent;
     const places = this.#options.places();
     if (places === undefined) return ok(undefined);
-    const { files } = this.#git.world;
-    const { workspace, takesHandover } = this.#options;
-    const { path: top } = workspace() ?? {};
-    const resumed = takesHandover && top !== undefined ? await comeBack(this.#git, top, sent.value.files) : [];
-    const own = [...sent.value.files.filter(({ path }) => comesBack(path)), ...resumed];
-    return layOutSynced(files, own, places);
+    const own = sent.value.files.filter(({ path }) => comesBack(path));
+    return layOutSynced(this.#git.world.files, own, places);
   }
 
   /** The attempt is over: its work is applied to the worktree and branch here. Fails with `worktree-failed`. */

@@ -1,6 +1,5 @@
 /** Everything another host needs to start an attempt that was prepared here as if it ran here. */
 import { basename, join, relative } from 'node:path';
-import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
 import type { SlotLease } from '../core/event.ts';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
@@ -12,7 +11,6 @@ import type { SessionPaths } from '../store/paths.ts';
 import { ownCommand } from '../system/own-program.ts';
 import type { Files, SpawnOptions } from '../system/world.ts';
 import type { AttemptSubject } from '../worker/host.ts';
-import { ignoredResumeFiles, sentResumeFiles } from './agent/checkpoint.ts';
 import { filesIn, isOwn, type Places, takeOut, textOf, worktreeFolder } from './agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
 import { type Order, type Parcel, type ParcelFile, projectSlug, type SlotCommand, slugPlaceholder } from './wire.ts';
@@ -30,15 +28,7 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
   if (!included.ok) return included;
   const work = await code.ship(subject.sessionId, workspace, place.host);
   if (!work.ok) return work.failure.reason === 'timeout' ? subject.notReached(work.failure) : work;
-  const hasHandover = takesPart(definition);
-  const resumeFiles = hasHandover ? await ignoredResumeFiles(git, workspace.path, spawn.cwd) : [];
-  const read = (path: string): Uint8Array => {
-    const full = join(workspace.path, path);
-    return files.readBytes(full, 0, files.info(full)?.size ?? 0);
-  };
-  const parcel = {
-    files: [...packSession(files, paths, places, included.value).files, ...sentResumeFiles(resumeFiles, read)],
-  };
+  const parcel = packSession(files, paths, places, included.value);
   const sent = await blobs.putBlob(random.uuid(), Buffer.from(JSON.stringify(parcel)));
   if (!sent.ok) return sent;
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, untrusted = false, memoryBytes, maxProcesses } = definition;
@@ -55,7 +45,6 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
     untrusted,
     ...defined({ memoryBytes, processesMax: maxProcesses }),
     ...(subject.waits ? { waits: true } : {}),
-    ...(hasHandover ? { handover: true } : {}),
   });
 }
 

@@ -228,11 +228,6 @@ export class FleetRedis implements FleetEngine {
     return this.ask((redis) => redis.smembers(key));
   }
 
-  async runId(): Promise<Result<string>> {
-    const told = await this.ask((redis) => redis.info('server'));
-    return told.ok ? ok(/^run_id:(\w+)/m.exec(told.value)?.[1] ?? '') : told;
-  }
-
   async nowMs(): Promise<Result<number>> {
     const told = await this.ask((redis) => redis.time());
     return told.ok ? ok(Number(told.value[0]) * 1_000 + Math.floor(Number(told.value[1]) / 1_000)) : told;
@@ -274,7 +269,7 @@ export function fitsBlob(bytes: number): Result<null> {
 
 /** Whether these are its bytes, and not replaced ones. */
 export function isBlob({ size, digest }: Blob, bytes: Uint8Array): boolean {
-  return bytes.length === size && (digest === undefined || digest === digestOf(bytes));
+  return bytes.length === size && digest === digestOf(bytes);
 }
 
 function digestOf(bytes: Uint8Array): string {

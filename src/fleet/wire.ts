@@ -47,10 +47,7 @@ export const blob = z.object({
   id: z.string().regex(/^[\w-]{1,100}$/),
   pieces: count.max(1_000),
   size: count,
-  digest: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
+  digest: z.string().regex(/^[0-9a-f]{64}$/),
 });
 export type Blob = z.infer<typeof blob>;
 
@@ -116,17 +113,12 @@ export const order = z.object({
   processesMax: count.optional(),
   /** The attempt is not ended when its lease expires: its runner waits for it without limit. */
   waits: z.boolean().optional(),
-  /** Resume files that git ignores are sent as well, and returned. */
-  handover: z.boolean().optional(),
 });
 export type Order = z.infer<typeof order>;
 
-/** The signature must cover everything that the order executes. */
-const isWholeSigned = ({ files }: Order): boolean => files.digest !== undefined;
-
 /** A runner's command about one slot. */
 const slotCommand = z.discriminatedUnion('do', [
-  z.object({ do: z.literal('order'), order: order.refine(isWholeSigned) }),
+  z.object({ do: z.literal('order'), order }),
   z.object({ do: z.literal('release') }),
   /** Executed once per id, like `run`; the others are idempotent. */
   z.object({ do: z.literal('write'), id: text, lines: text }),

@@ -2,7 +2,6 @@
  * context/cpm/: progress files of CPM. This file: its hooks, which tell the model about the progress files of its
  * project.
  */
-import { dirname, join } from 'node:path';
 import { type ContextSystem, charactersMax, fileBytesMax, type HookAnswer, type HookCall } from '../hook-call.ts';
 import { type ContextLayout, layOutContext, type ShownProgress } from './layout.ts';
 import {
@@ -11,7 +10,6 @@ import {
   labelOf,
   type Progress,
   type ProgressFile,
-  progressPath,
   readProgressText,
   shownPath,
 } from './state.ts';
@@ -45,10 +43,8 @@ interface Candidates {
 }
 
 function sessionStart(call: HookCall): HookAnswer {
-  const adoption = adoptEarlier(call);
   const progress = findProgress(call.files, call.projectFolder, call.nowMs);
-  const ownId = adoption?.ownId ?? call.sessionId;
-  const layout = layoutFor(call, readCandidates(call, progress, ownId), ownId);
+  const layout = layoutFor(call, readCandidates(call, progress));
   const { text, whole, named, leftOut } = layOutContext(layout, charactersMax);
   const notes = {
     shown: whole,
@@ -56,47 +52,12 @@ function sessionStart(call: HookCall): HookAnswer {
     leftOut,
     ...(progress.oddNames === 0 ? {} : { oddNames: progress.oddNames }),
     ...(progress.trouble === null ? {} : { trouble: progress.trouble }),
-    ...(adoption === null ? {} : { adoption: adoption.note }),
   };
   return { text, notes };
 }
 
-/**
- * `/clear` and `/branch` give a worker a new id; its progress file is then renamed. Other claude processes that the
- * worker starts in the same folder must not take its file.
- */
-function adoptEarlier(call: HookCall): { readonly ownId: string; readonly note: string } | null {
-  const { isWorker, source, sessionId, files, projectFolder } = call;
-  const isNewId = source === 'clear' || source === 'fork';
-  if (!isWorker || !isNewId || sessionId === undefined) return null;
-  const earlierId = earlierIdOf(call, sessionId);
-  const to = progressPath(projectFolder, sessionId);
-  if (earlierId === null) return null;
-  try {
-    if (files.entryKind(to) !== null) return null;
-    files.rename(progressPath(projectFolder, earlierId), to);
-    return { ownId: sessionId, note: `${earlierId}: moved` };
-  } catch (error) {
-    // A file that could not be renamed is still the state of this session.
-    return { ownId: earlierId, note: error instanceof Error ? error.message : String(error) };
-  }
-}
-
-/** No other worker has this config dir, so any other conversation here belongs to this session, under an earlier id. */
-function earlierIdOf({ transcriptPath, files, projectFolder, nowMs }: HookCall, ownId: string): string | null {
-  if (transcriptPath === undefined) return null;
-  const folder = dirname(transcriptPath);
-  const isEarlier = (id: string) => id !== ownId && files.entryKind(join(folder, `${id}.jsonl`)) !== null;
-  const { sessions } = findProgress(files, projectFolder, nowMs);
-  try {
-    return sessions.find(({ sessionId }) => sessionId !== null && isEarlier(sessionId))?.sessionId ?? null;
-  } catch {
-    return null;
-  }
-}
-
-function readCandidates(call: HookCall, { sessions, legacy }: Progress, ownId: string | undefined): Candidates {
-  const own = sessions.filter(({ sessionId }) => sessionId === ownId);
+function readCandidates(call: HookCall, { sessions, legacy }: Progress): Candidates {
+  const own = sessions.filter(({ sessionId }) => sessionId === call.sessionId);
   const others = withLegacy(
     sessions.filter((file) => !own.includes(file)),
     legacy,
@@ -128,10 +89,10 @@ function shownOf(call: HookCall, file: ProgressFile, bytesMax: number): ShownPro
   return { ...about, header: read.header, text: read.text, truncated: read.truncated, trouble: null };
 }
 
-function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | undefined): ContextLayout {
+function layoutFor(call: HookCall, { all, unread }: Candidates): ContextLayout {
   const first = call.sessionId === undefined ? '' : `CPM_SESSION_ID: ${call.sessionId}`;
   const isOwn = ({ file, shown }: Candidate) =>
-    file.sessionId !== null && file.sessionId === ownId && shown.trouble === null;
+    file.sessionId !== null && file.sessionId === call.sessionId && shown.trouble === null;
   const own = all.find(isOwn) ?? null;
   const rest = all.filter((one) => one !== own);
   const shownRest = rest.map(({ shown }) => shown);
@@ -142,7 +103,7 @@ function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | 
     return { ...base, others, showsOthers: false, othersTitle: ofOthers, unread: 0, closing: goOn(call) };
   }
   // Without an id, states cannot be assigned to sessions, so a worker then gets all of them.
-  if (call.isWorker && ownId !== undefined) {
+  if (call.isWorker && call.sessionId !== undefined) {
     const closing = own === null ? '' : goOn(call);
     return { ...base, others: shownRest, showsOthers: false, othersTitle: ofOthers, closing };
   }

@@ -12,18 +12,9 @@ export type ReadJson =
   /** `trouble` is `line:column: problem`. */
   | { readonly ok: false; readonly trouble: string };
 
-let last: { readonly text: string; readonly read: ReadJson } | undefined;
-
-/**
- * Parses, or names the position of the first fault. A hook reads the state of its run several times, before the lock
- * and under it; unchanged text is parsed once.
- */
-export function readJson(text: string): ReadJson {
-  if (last?.text !== text) last = { text, read: parse(text.replace(/^\ufeff/, '')) };
-  return last.read;
-}
-
-function parse(text: string): ReadJson {
+/** Parses, or names the position of the first fault. */
+export function readJson(content: string): ReadJson {
+  const text = content.replace(/^\ufeff/, '');
   const fault = findJsonFault(text);
   if (fault !== null) return { ok: false, trouble: `${placeAt(text, fault.offset)}: ${fault.message}` };
   return { ok: true, value: JSON.parse(text), placeOf: (path) => placeAt(text, offsetOf(text, path)) };

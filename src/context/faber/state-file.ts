@@ -86,8 +86,7 @@ export function updateState(
     path: files.realPath(path) ?? path,
     bytesMax: stateBytesMax,
     change: (before) => {
-      const state = textOf(before ?? new Uint8Array(0), shown);
-      const parsed = state.ok ? parseState(state.value, shown) : state;
+      const parsed = parseState(decoder.decode(before ?? new Uint8Array(0)), shown);
       const after = parsed.ok ? change(parsed.value) : parsed;
       if (!after.ok) return after;
       changed = after.value;
@@ -97,14 +96,8 @@ export function updateState(
   return written.ok ? ok(changed) : written;
 }
 
-/** Replacement characters in such a file would be written back. */
-function textOf(bytes: Uint8Array, path: string): Result<string> {
-  try {
-    return ok(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch {
-    return fail('corrupt-file', `${path} is not valid UTF-8.`, 'Correct the file; nothing was changed.');
-  }
-}
+/** Throws: replacement characters in such a file would be written back. */
+const decoder = new TextDecoder('utf-8', { fatal: true });
 
 function bytesOf(state: JsonObject): Uint8Array {
   return new TextEncoder().encode(`${JSON.stringify(state, null, 2)}\n`);

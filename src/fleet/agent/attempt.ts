@@ -16,7 +16,7 @@ import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { reap } from '../../worker/reap.ts';
 import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
 import { type AttemptEnd, type Blob, ran, type SlotCommand } from '../wire.ts';
-import { ignoredResumeFiles, snapshotWork } from './checkpoint.ts';
+import { snapshotWork } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fencedNote } from './guard.ts';
 import { isOver, uptimeMs } from './lease-file.ts';
@@ -301,7 +301,7 @@ export class OrderedAttempt {
     const work = this.#work;
     if (work === null || this.#isClosed) return;
     const prints = this.#slot.printed;
-    let files = await this.#newFiles(work);
+    let files = this.#newFiles(work);
     const commits = await this.#newCommits(work);
     // Never send a conversation without the work that it mentions.
     if (files !== undefined && this.#unsentWork !== undefined && this.#context.isDiskFull()) {
@@ -317,12 +317,8 @@ export class OrderedAttempt {
     void this.#outbox.send();
   }
 
-  async #newFiles(work: AttemptWork): Promise<Blob | undefined> {
-    const { git } = this.#context;
-    const { handover } = this.#slot.order;
-    const top = work.places.worktree;
-    const resumeFiles = handover ? await ignoredResumeFiles(git, top, work.folder) : [];
-    const changed = work.files.changed(resumeFiles);
+  #newFiles(work: AttemptWork): Blob | undefined {
+    const changed = work.files.changed();
     const isNew = changed.ok && changed.value !== null;
     const packed = isNew ? this.#outbox.keepBlob(Buffer.from(JSON.stringify(changed.value))) : changed;
     if (isNew && !packed.ok) work.files.takeBack();

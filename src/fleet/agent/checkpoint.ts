@@ -2,17 +2,15 @@
  * A session's state at one moment, for the runner's host: its conversation and other files, and its worktree as a
  * commit. Another host continues from there when this one is lost.
  */
-import { basename, join } from 'node:path';
-import { resumeFileName, resumeFilesIn } from '../../context/handover/projects.ts';
+import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
-import { askOwn, runOwn } from '../../git/run-git.ts';
 import { keepingRef, pushRefs, setRefs } from '../../git/worktrees/session-refs.ts';
 import { isSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.ts';
 import type { FileInfo, Files } from '../../system/world.ts';
 import { fitsBlob } from '../redis.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../wire.ts';
-import { filesIn, isOwn, obstacleTo, type Places, takeOut, textOf, worktreeFolder } from './lay-out.ts';
+import { filesIn, isOwn, type Places, takeOut, textOf } from './lay-out.ts';
 
 /** Size factor of bytes in JSON. */
 const base64 = 1.4;
@@ -54,12 +52,11 @@ export class SessionFiles {
   }
 
   /**
-   * Changes since the last call. Null without any. A conversation ends with a complete line. `resumeFiles`: paths from
-   * the top of the worktree, of which no other file is included. Fails with `usage` when it is too much to send; it is
-   * not read then.
+   * Changes since the last call. Null without any. A conversation ends with a complete line. Fails with `usage` when it
+   * is too much to send; it is not read then.
    */
-  changed(resumeFiles: readonly string[] = []): Result<Parcel | null> {
-    const changes = [...this.#paths(), ...resumeFiles.map(inWorktree)].flatMap((path) => this.#change(path) ?? []);
+  changed(): Result<Parcel | null> {
+    const changes = this.#paths().flatMap((path) => this.#change(path) ?? []);
     const fits = fitsBlob(changes.reduce((sum, change) => sum + (change.info.size - change.offset) * base64, 0));
     if (!fits.ok) return fits;
     this.#seenBefore = new Map(this.#seen);
@@ -84,13 +81,12 @@ export class SessionFiles {
 
   #taken({ path, info, isAppended, offset }: Change): ParcelFile | null {
     const { session, slug } = this.#places;
-    const isKept = path.startsWith(conversations) || path.startsWith('worktree/');
     const bytes = this.#files.readBytes(join(session, path), offset, Math.max(0, info.size - offset));
     const whole = isAppended ? bytes.subarray(0, bytes.lastIndexOf(10) + 1) : bytes;
     this.#seen.set(path, { ...info, told: offset + whole.length });
     if (isAppended && whole.length === 0) return null;
-    // Conversations and project files stay byte for byte; in other texts only paths of this host are replaced.
-    const text = isKept ? null : textOf(whole);
+    // Conversations stay byte for byte; in other texts only paths of this host are replaced.
+    const text = path.startsWith(conversations) ? null : textOf(whole);
     const data = text === null ? Buffer.from(whole) : Buffer.from(takeOut(text, this.#places));
     return {
       path: path.replace(`${conversations}${slug}/`, `${conversations}${slugPlaceholder}/`),
@@ -130,72 +126,4 @@ export async function snapshotWork(
   const pushed =
     remote === undefined ? ok(undefined) : await pushRefs(git, repository, { url: remote, isOnHost: false }, refspecs);
   return pushed.ok ? ok({ head, snapshot }) : pushed;
-}
-
-// * Resume files of the handover system that git ignores: no snapshot has them, so they go between hosts as
-// files, and nothing else of the worktree does.
-
-const bytesMax = 1024 * 1024;
-/** Arguments of one command are limited by the system. */
-const filesMax = 200;
-
-/** In orders: the host's own version may be older. The worktree itself has what a host already holds. */
-const sentFolder = 'handover/';
-
-/** Paths from `top`, the root of the worktree; `folder`: where the session works in it. */
-export async function ignoredResumeFiles(git: Git, top: string, folder: string): Promise<readonly string[]> {
-  const { files } = git.world;
-  const root = files.realPath(top) ?? top;
-  const own = resumeFilesIn(files, folder).filter((file) => file.startsWith(`${root}/`));
-  const small = own.filter((file) => (files.info(file)?.size ?? bytesMax + 1) <= bytesMax).slice(0, filesMax);
-  if (small.length === 0) return [];
-  const paths = small.map((file) => file.slice(root.length + 1));
-  const args = ['--literal-pathspecs', 'ls-files', '-z', '--others', '--ignored', '--exclude-standard', '--'];
-  const named = await runOwn(git, root, [...args, ...paths]);
-  // If git fails now, they come with the next checkpoint.
-  return named.ok ? named.value.split('\0').filter((path) => path !== '') : [];
-}
-
-export function sentResumeFiles(paths: readonly string[], read: (path: string) => Uint8Array): ParcelFile[] {
-  return paths.map((path) => {
-    const data = Buffer.from(read(path)).toString('base64');
-    return { path: `${sentFolder}${path}`, isText: false, data };
-  });
-}
-
-export function takeSent(files: readonly ParcelFile[]): ParcelFile[] {
-  return files.flatMap((file) => {
-    if (!isResumeFile(file, sentFolder)) return [];
-    return [{ ...file, path: `${worktreeFolder}${file.path.slice(sentFolder.length)}` }];
-  });
-}
-
-export function isSent({ path }: ParcelFile): boolean {
-  return path.startsWith(sentFolder);
-}
-
-/**
- * The resume files of a checkpoint. A host may be stolen: tracked files arrive as commits, and no such file is
- * overwritten. Files without a place yet are skipped until the session's commits are applied, or the checkpoint would
- * be retried for ever.
- */
-export async function comeBack(git: Git, top: string, files: readonly ParcelFile[]): Promise<readonly ParcelFile[]> {
-  const taken: ParcelFile[] = [];
-  for (const file of files.filter((one) => isResumeFile(one, worktreeFolder)).slice(0, filesMax)) {
-    const path = file.path.slice(worktreeFolder.length);
-    if (obstacleTo(git.world.files, top, path) !== null) continue;
-    const args = ['check-ignore', '--quiet', '--', path];
-    const asked = await askOwn(git, top, args);
-    if (asked.ok && asked.value.exitCode === 0) taken.push(file);
-  }
-  return taken;
-}
-
-function isResumeFile({ path, data, offset, isText }: ParcelFile, below: string): boolean {
-  const isWhole = offset === undefined && !isText && data.length <= 2 * bytesMax;
-  return path.startsWith(below) && basename(path) === resumeFileName && isWhole;
-}
-
-export function inWorktree(path: string): string {
-  return `${worktreeFolder}${path}`;
 }

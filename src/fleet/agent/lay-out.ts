@@ -61,7 +61,7 @@ const refusedNext = 'Check which runners this host accepts.';
 const nameBytesMax = 200;
 const pathBytesMax = 3_000;
 
-export function problemWith(path: string): string | null {
+function problemWith(path: string): string | null {
   const parts = path.split('/');
   const isPlain = parts.every((part) => part !== '' && part !== '.' && part !== '..') && !/[\0\\]/.test(path);
   if (!isPlain) return 'which would lead out of the folder of its session';
@@ -73,7 +73,7 @@ export function problemWith(path: string): string | null {
 }
 
 /** A session may have made symlinks in the place of its files. A sentence fragment; null = no obstacle. */
-export function obstacleTo(files: Files, folder: string, path: string): string | null {
+function obstacleTo(files: Files, folder: string, path: string): string | null {
   const parts = path.split('/');
   for (let count = 1; count <= parts.length; count += 1) {
     const at = join(folder, ...parts.slice(0, count));

@@ -27,9 +27,9 @@ import {
   projectSlug,
   type ShippedWork,
 } from '../wire.ts';
-import { isSent, SessionFiles, takeSent } from './checkpoint.ts';
+import { SessionFiles } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
-import { fillIn, layOut, type Places, removeOtherConversations } from './lay-out.ts';
+import { fillIn, layOut, type Places, removeOtherConversations, worktreeFolder } from './lay-out.ts';
 import type { Slot } from './slot.ts';
 
 export interface PrepareOptions {
@@ -122,14 +122,13 @@ async function prepare(
 
 function layOutFiles(files: Files, all: readonly ParcelFile[], places: Places): Result<void> {
   const [inWorktree, others] = [true, false].map((isIn) =>
-    all.filter((file) => !isSent(file) && file.path.startsWith('worktree/') === isIn),
+    all.filter((file) => file.path.startsWith(worktreeFolder) === isIn),
   ) as [ParcelFile[], ParcelFile[]];
   removeOtherConversations(files, { files: others }, places);
   const laidOut = layOut(files, { files: others }, places);
   if (!laidOut.ok) return laidOut;
   // Ignored files: existing ones belong to the session.
-  const included = layOut(files, { files: inWorktree }, places, true);
-  return included.ok ? layOut(files, { files: takeSent(all) }, places) : included;
+  return layOut(files, { files: inWorktree }, places, true);
 }
 
 /** The variables in settings that override a project's, as they are on this host. */

@@ -2,7 +2,7 @@
 import type { Order } from '../../../src/fleet/wire.ts';
 import { groupId, sid } from '../core-events.ts';
 
-const blob = { id: 'blob', pieces: 1, size: 1 };
+const blob = { id: 'blob', pieces: 1, size: 1, digest: 'a'.repeat(64) };
 const commit = 'a'.repeat(40);
 const work = { repository: 'a', head: commit, snapshot: commit, branch: 'main', settings: [] };
 const order: Order = {

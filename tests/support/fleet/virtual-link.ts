@@ -1,6 +1,6 @@
 /** A fake engine with fake hosts: messages to them are recorded, and the test sends their messages. */
-import { ok } from '../../../src/core/failure.ts';
-import type { Lease, SlotLeases } from '../../../src/fleet/engine.ts';
+import { fail, ok } from '../../../src/core/failure.ts';
+import type { SlotLeases } from '../../../src/fleet/engine.ts';
 import type { FleetLink } from '../../../src/fleet/engine-link.ts';
 import type { RegisteredHost } from '../../../src/fleet/registry.ts';
 import {
@@ -25,7 +25,7 @@ export class VirtualLink implements FleetLink {
   readonly greeted: string[] = [];
   reconnect: () => void = () => {};
   readonly blobs: FleetLink['blobs'] = {
-    putBlob: async (id, bytes) => ok({ id, pieces: 1, size: bytes.length }),
+    putBlob: async (id, bytes) => ok({ id, pieces: 1, size: bytes.length, digest: '' }),
     hasBlob: async () => ok(true),
     getBlob: async () => ok(new Uint8Array(0)),
     dropBlob: async () => {},
@@ -45,7 +45,10 @@ export class VirtualLink implements FleetLink {
       this.held.splice(this.held.indexOf(token), 1);
       return ok(undefined);
     },
-    look: async () => ok([]),
+    look: async (leases) => {
+      if (this.left === 'unreachable') return fail('timeout', 'The engine does not answer.', '');
+      return ok(leases.map(() => this.left as number | null));
+    },
   };
   send(host: string, message: ToHost): void {
     if (message.kind === 'hello') {
@@ -60,10 +63,6 @@ export class VirtualLink implements FleetLink {
   }
   listen(hear: VirtualLink['hear']): void {
     this.hear = hear;
-  }
-  async look(leases: readonly Lease[]) {
-    if (this.left === 'unreachable') return null;
-    return { left: leases.map(() => this.left as number | null), server: 'one' };
   }
   async hosts() {
     return ok(this.machines);

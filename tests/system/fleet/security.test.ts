@@ -10,7 +10,7 @@ import { toGroupStream, toHostStream } from '../../../src/fleet/engine.ts';
 import { fleetPaths, readHost } from '../../../src/fleet/fleet-files.ts';
 import { FleetRedis, Leases } from '../../../src/fleet/redis.ts';
 import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
-import { order } from '../../../src/fleet/wire.ts';
+import { type Blob, order } from '../../../src/fleet/wire.ts';
 import { FleetRig, fleetWorld } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { eventually, expectOk } from '../../support/system/rig.ts';
@@ -101,7 +101,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
     const second = await rig.takeSlot();
     const { digest: _, ...unsealed } = evil.files;
-    await rig.say(second, { do: 'order', order: { ...evil, files: unsealed } });
+    await rig.say(second, { do: 'order', order: { ...evil, files: unsealed as Blob } });
     await eventually(() => rig.told().includes('this version does not understand it'));
     expect(rig.living(evil.attemptId)).toEqual([]);
   });

@@ -50,7 +50,7 @@ async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
   );
   late.open();
   const news = parcels.map((_, index): AttemptNews => {
-    return { say: 'checkpoint', n: index + 1, prints: 0, files: { id: String(index), pieces: 1, size: 1 } };
+    return { say: 'checkpoint', n: index + 1, prints: 0, files: { id: String(index), pieces: 1, size: 1, digest: '' } };
   });
   for (const one of [...news, ended]) late.hear(one);
   await eventually(() => end !== '' || tries.length > 0);

@@ -37,7 +37,7 @@ beforeEach(() => {
 });
 afterEach(() => temp.remove());
 
-const files = { id: 'files', pieces: 1, size: 1 };
+const files = { id: 'files', pieces: 1, size: 1, digest: '' };
 const blobsOf = (parcel: object): BlobStore =>
   ({ getBlob: async () => ok(new Uint8Array(Buffer.from(JSON.stringify(parcel)))) }) as unknown as BlobStore;
 
@@ -65,7 +65,7 @@ async function mirrorOf(talk: object, before: () => Promise<void> = async () => 
   const workspace = { ...folders, branch: 'work', base };
   expectOk(await code.ship(sessionId, workspace, 'one'));
   const mirror = new Mirror(own, blobsOf({ files: [talk] }), {
-    ...{ sessionId, paths, offset: 0, takesHandover: true },
+    ...{ sessionId, paths, offset: 0 },
     places: () => ({
       session: paths.folder,
       worktree: worktreeOf(paths),

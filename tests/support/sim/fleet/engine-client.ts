@@ -224,10 +224,6 @@ export class EngineClient implements FleetEngine {
     return this.#ask(() => []);
   }
 
-  runId(): Promise<Result<string>> {
-    return this.#ask(() => this.#engine.runId);
-  }
-
   nowMs(): Promise<Result<number>> {
     return this.#ask(() => Date.UTC(2026, 0, 1) + Math.floor(this.#engine.timeline.nowMs));
   }

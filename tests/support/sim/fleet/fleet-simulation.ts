@@ -304,7 +304,13 @@ class FleetSimulation implements FleetPlace {
     const healedMs = Math.max(0, ...this.scenario.faults.map(endOf));
     const unaskedMs = this.outOfReachSinceMs !== null ? slotUnaskedMs : 0;
     const waitMs = Math.max(0, healedMs - this.timeline.nowMs) + this.scenario.leaseMs + unaskedMs + restMs;
+    this.#finish(waitMs, unaskedMs > 0);
+  }
+
+  #finish(waitMs: number, isUnasked: boolean): void {
     this.timeline.schedule(waitMs, 'all is over', null, () => {
+      // A release that the engine has forgotten is not repeated.
+      if (this.engine.hasForgotten && !isUnasked) return this.#finish(slotUnaskedMs, true);
       this.isDone = true;
       this.checks.settled();
     });

@@ -43,7 +43,6 @@ export interface FactContext {
   readonly jitter: number;
   /** The model has answered no session of this run since this attempt started. */
   readonly isUnserved: (sessionId: SessionId) => boolean;
-  readonly isRefusedHere?: boolean;
 }
 
 /** Empty when the session no longer waits for the attempt's final usage. */
@@ -212,11 +211,9 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     }
     case 'failed': {
       const { place } = attempt;
-      if (isRefusedLogin(outcome) && (place !== undefined || context.isRefusedHere === true)) {
-        const machine = place === undefined ? 'This host' : `The host ${place.host}`;
-        const until = place === undefined ? 'in this run' : 'until its login changes';
-        const message = `${outcome.message} ${machine} starts no more sessions ${until}.`;
-        return paused(stopped, message);
+      if (isRefusedLogin(outcome) && place !== undefined) {
+        const rest = `The host ${place.host} starts no more sessions until its login changes.`;
+        return paused(stopped, `${outcome.message} ${rest}`);
       }
       if (!outcome.transient) return [...withdrawals(record), ...failed(outcome.reason, outcome.message, outcome.next)];
       if (asks) return paused('transient', outcome.message);

@@ -242,9 +242,8 @@ export class GroupRunner {
     const bodies: EventBody[] = this.#inputs.gateEvents(this.#writer.state);
     const { clock, random } = this.#world;
     const { isUnserved } = this.#inputs;
-    const { isRefusedHere } = this.#remote;
     const [nowMs, jitter] = [clock.now(), random.fraction()];
-    const context = { adopted: this.#adopted, nowMs, jitter, isUnserved, isRefusedHere };
+    const context = { adopted: this.#adopted, nowMs, jitter, isUnserved };
     for (const fact of facts) {
       if (fact.kind === 'signal') this.#onSignal(fact.signal, bodies);
       else if (fact.kind === 'tick') this.#onTick();

@@ -17,7 +17,6 @@ import { defined } from '../core/defined.ts';
 import { type GroupEvent, type SlotLease, thisMachine } from '../core/event.ts';
 import { noUsage, type PriceTable, type SessionId, type Usage, type Workspace } from '../core/group.ts';
 import type { Decision, FleetView, SlotWish } from '../core/plan/decision.ts';
-import { isolationOf } from '../core/plan/isolation.ts';
 import { unsatisfiableRequirements } from '../core/plan/placement.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import { type Attempt, conversationId, type LostAttempt, type SessionRecord } from '../core/session-state.ts';
@@ -52,7 +51,6 @@ export class RemoteAttempts {
   /** Attempts that have or had a slot, by id. */
   readonly #placed = new Map<string, Attempt>();
 
-  #refusedHere: string | undefined;
   #checkedVersion = -1;
   readonly #reported = new Set<string>();
 
@@ -67,12 +65,7 @@ export class RemoteAttempts {
     };
     const fleet = openFleet ? openFleet({ onChange, onLost }) : null;
     this.#fleet = fleet;
-    this.sight = openFleet === undefined ? undefined : () => this.#view;
-  }
-
-  get #view(): FleetView | null {
-    const refusedHere = this.#refusedHere;
-    return this.#fleet && { ...this.#fleet.view, ...defined({ refusedHere }) };
+    this.sight = openFleet === undefined ? undefined : () => fleet?.view ?? null;
   }
 
   /** Requests unfinished attempts and late reports from the hosts that ran sessions of this group. */
@@ -122,21 +115,7 @@ export class RemoteAttempts {
       if (fact.kind !== 'ended' || !isRefusedLogin(fact.outcome)) continue;
       const place = this.#placed.get(fact.attemptId)?.place;
       if (place !== undefined) this.#fleet?.refuseLogin(place, fact.outcome.message);
-      else if (this.#canContinueElsewhere) this.#refusedHere = fact.outcome.message;
     }
-  }
-
-  get isRefusedHere(): boolean {
-    return this.#refusedHere !== undefined;
-  }
-
-  get #canContinueElsewhere(): boolean {
-    const state = this.#options.state();
-    const isOpen = ({ state: { status } }: SessionRecord) => status !== 'completed';
-    const hasMachine = (this.fleetStatus?.up ?? 0) > 0;
-    return (
-      hasMachine && [...state.sessions].some(([id, record]) => isOpen(record) && isolationOf(state, id) === 'worktree')
-    );
   }
 
   /** Requirements that no host satisfies, each reported once. Empty until the hosts are known. */

@@ -46,7 +46,8 @@ function availableBytes(read: ReadText): number | null {
   return match ? Number(match[1]) * 1024 : null;
 }
 
-const mounts = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'];
+/** Where version 2 of the control groups may be mounted. */
+export const cgroupMounts = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'];
 
 /**
  * The free memory under the tightest limit of this process's control groups (version 2) and their parents: bytes, never
@@ -55,7 +56,7 @@ const mounts = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'];
 export function freeWithinLimits(read: ReadText): number {
   const path = /^0::(.*)$/m.exec(read('/proc/self/cgroup') ?? '')?.[1];
   if (path === undefined) return Number.POSITIVE_INFINITY;
-  const folders = mounts.flatMap((mount) => upwards(path).map((folder) => posix.join(mount, folder)));
+  const folders = cgroupMounts.flatMap((mount) => upwards(path).map((folder) => posix.join(mount, folder)));
   return Math.min(...folders.map((folder) => freeIn(read, folder)));
 }
 

@@ -120,8 +120,6 @@ export interface FleetView {
   describe(needs: Needs): HostSlots;
   /** All hosts that could run such a session, when the login was refused on each of them; empty otherwise. */
   withoutLogin(needs: Needs): readonly string[];
-  /** claude's message when it refused the login of this machine: sessions that can run on another host do. */
-  readonly refusedHere?: string;
 }
 
 /** The user's cap over all groups, US dollars. */

@@ -84,17 +84,14 @@ export class PlacementFinder {
     if (must && this.#config.where === 'local') return { at: 'nowhere', hold: keptHere(definition) };
     if (must && !isolated) return { at: 'nowhere', hold: inPlace(definition) };
     const may = fleet !== null && isolated && this.#config.where !== 'local' && finished === undefined;
-    const refusedHere = finished === undefined ? fleet?.refusedHere : undefined;
-    if (!may && refusedHere !== undefined) return { at: 'nowhere', hold: noLoginHere(definition, refusedHere) };
     if (!may) return this.#here(null);
     const place = fleet.granted.get(definition.id);
     if (place !== undefined) return { at: 'elsewhere', place };
     // The host with its files and caches is asked first, as long as others wait for it.
     const isAwaited = lastHost(record) !== undefined && !fleet.staleSlotRequests.has(definition.id);
-    const leaves = must || refusedHere !== undefined;
-    const refused = leaves ? fleet.withoutLogin(needsOf(definition)) : [];
-    if (refused.length > 0) return { at: 'nowhere', hold: noLogin(definition, refused, refusedHere !== undefined) };
-    if (leaves || isAwaited || this.#locals >= fleet.localSlots) return this.#wish(fleet, definition);
+    const refused = must ? fleet.withoutLogin(needsOf(definition)) : [];
+    if (refused.length > 0) return { at: 'nowhere', hold: noLogin(definition, refused) };
+    if (must || isAwaited || this.#locals >= fleet.localSlots) return this.#wish(fleet, definition);
     return this.#here(() => this.#wish(fleet, definition));
   }
 
@@ -128,8 +125,7 @@ export function isElsewhere(record: SessionRecord | undefined): boolean {
 
 function wish(fleet: FleetView, definition: SessionDefinition): SessionPlacement {
   const { text, cure, isUnknown } = fleet.describe(needsOf(definition));
-  const notHere = fleet.refusedHere === undefined ? '' : '; the login of this machine was refused';
-  const message = `It waits for a slot ${wanted(definition)}: ${text}${notHere}.`;
+  const message = `It waits for a slot ${wanted(definition)}: ${text}.`;
   // The reason is reported again once the hosts are known.
   const reason = isUnknown ? 'starting' : 'host';
   return { at: 'wish', hold: { reason, message, ...defined({ advice: cure }) } };
@@ -182,18 +178,12 @@ function noFleet(definition: SessionDefinition): GroupHold {
   );
 }
 
-/** Once its login has changed, a host takes sessions again. `isHereToo`: this machine has none either. */
-function noLogin(definition: SessionDefinition, hosts: readonly string[], isHereToo: boolean): GroupHold {
-  const all = isHereToo ? ['this machine', ...hosts] : hosts;
-  const listed = all.length === 1 ? all[0] : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
+/** Once its login has changed, a host takes sessions again. */
+function noLogin(definition: SessionDefinition, hosts: readonly string[]): GroupHold {
+  const listed = hosts.length === 1 ? hosts[0] : `${hosts.slice(0, -1).join(', ')} and ${hosts.at(-1)}`;
   const resumed = hosts.map((name) => ['host', 'resume', name]);
   const advice = adviseInOrder('Log in there, or retry with', ...resumed);
   return refusal(definition, `and the login was refused on ${listed}`, advice);
-}
-
-function noLoginHere({ id, name }: SessionDefinition, trouble: string): GroupHold {
-  const message = `Session ${numberedName(id, name)} can run only here, where the login was refused. ${trouble}`;
-  return { reason: 'no-host', message, advice: advise('Log in here, then run the group again.') };
 }
 
 function keptHere(definition: SessionDefinition): GroupHold {

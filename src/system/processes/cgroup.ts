@@ -4,6 +4,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { cgroupMounts } from '../machine.ts';
 import type { LimitKind, Limits } from '../world.ts';
 
 const prefix = 'claude-code-agent-';
@@ -59,26 +60,20 @@ interface Hierarchy {
   readonly root: string;
 }
 
-/** `proc` is /proc/self. Null where version 2 is not mounted, or this process is in an invisible group. */
-export function findHierarchy(proc: string): Hierarchy | null {
-  const path = /^0::(.*)$/m.exec(readQuietly(join(proc, 'cgroup')))?.[1];
-  if (path === undefined) return null;
-  for (const line of readQuietly(join(proc, 'mountinfo')).split('\n')) {
-    const [mount = '', kind = ''] = line.split(' - ');
-    const [, , , top = '', place = ''] = mount.split(' ').map(unescapeOctal);
-    if (!kind.startsWith('cgroup2 ') || !`${path}/`.startsWith(top === '/' ? top : `${top}/`)) continue;
-    const group = join(place, top === '/' ? path : path.slice(top.length));
-    // A runner has moved there, and is an ancestor of this process.
-    const hasMoved = group !== place && basename(group).startsWith(runnerPrefix);
-    return { own: hasMoved ? dirname(group) : group, root: place };
-  }
-  return null;
+/** Null where version 2 is not mounted, or this process is in an invisible group. */
+function findHierarchy(): Hierarchy | null {
+  const path = /^0::(.*)$/m.exec(readQuietly('/proc/self/cgroup'))?.[1];
+  const root = cgroupMounts.find((mount) => existsSync(join(mount, 'cgroup.controllers')));
+  if (path === undefined || root === undefined) return null;
+  const group = join(root, path);
+  // A runner has moved there, and is an ancestor of this process.
+  return { own: basename(group).startsWith(runnerPrefix) ? dirname(group) : group, root };
 }
 
 /**
  * Groups that this process may create, determined by trying; null where it may not, or the kernel lacks cgroup.kill.
  */
-export function openCgroups(hierarchy = findHierarchy('/proc/self')): Cgroups | null {
+export function openCgroups(hierarchy = findHierarchy()): Cgroups | null {
   if (hierarchy === null || process.env[cgroupsVariable] === 'off') return null;
   const folder = join(hierarchy.own, `${prefix}try-${process.pid}`);
   try {
@@ -355,9 +350,4 @@ function readQuietly(path: string): string {
   } catch {
     return '';
   }
-}
-
-/** proc(5): spaces and similar characters in a path are written as three octal digits. */
-function unescapeOctal(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }

@@ -114,38 +114,7 @@ longFleetTest('a group for which no host is left pauses and names them; a person
   expect(pausedOf('a')).toHaveLength(2);
 });
 
-longFleetTest('a login that is refused here stops this host alone, for as long as another one can go on', async () => {
-  const inPlace = { fields: { isolate: 'none' } } as const;
-  await open([{ name: 'a' }, { name: 'here', ...inPlace, after: ['a'] }, { name: 'b' }], {
-    config: { where: 'any' },
-  });
-  const redis = await ground.redis();
-  for (let isThere = false; !isThere; ) {
-    const hosts = await listHosts(redis);
-    isThere = hosts.ok && hosts.value.some(takesNew);
-  }
-  redis.close();
-  const run = ground.group.run(rig.env);
-  const firsts = [await begin('a'), await begin('b')];
-  for (const fake of firsts) expect(machineOf(fake)).toBe('');
-  for (const fake of firsts) await refuse(fake);
-  const message = expect.stringMatching(/Not logged in.* This host starts no more sessions in this run\.$/);
-  expect(await run.event('session_paused')).toMatchObject({ reason: 'interrupted', message });
-  for (const name of ['a', 'b']) {
-    const again = await begin(name);
-    expect(machineOf(again)).toBe('one');
-    await again.succeed();
-  }
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  const said = expect.stringContaining('can run only here, where the login was refused. ');
-  expect(ground.group.state()).toMatchObject({ reason: 'no-host', message: said });
-  // The next run tries it again here.
-  const later = ground.group.run(rig.env);
-  await (await begin('here')).succeed();
-  expect(await later.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
-
-fleetTest('a login that is refused here pauses the group where no host can go on', async () => {
+fleetTest('a login that is refused here pauses the group', async () => {
   await open([{ name: 'a' }], { config: { where: 'any' }, machines: {} });
   const run = ground.group.run(rig.env);
   await refuse(await begin('a'));

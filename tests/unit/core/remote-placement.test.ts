@@ -84,32 +84,6 @@ describe('placement of sessions', () => {
     expect(decided(group({}, {}, {}, {}), { fleet: refused }).at(-1)).toBe('wish 003');
   });
 
-  test('after a refused local login, movable sessions go to other hosts and local ones do not wait for a slot', () => {
-    const view = { fleet: fleet({ refusedHere: 'Not logged in.' }) };
-    const log = group({}, {}, { isolate: 'none' });
-    expect(decided(log, view)).toEqual(['wish 001', 'wait host']);
-    expect(verdict(log, view, a)).toMatchObject({
-      reason: 'host',
-      message: 'It waits for a slot of another host: all are busy; the login of this machine was refused.',
-    });
-    expect(verdict(log, view, b)).toMatchObject({
-      reason: 'no-host',
-      message: 'Session 002 can run only here, where the login was refused. Not logged in.',
-    });
-    expect(decided(log, { fleet: fleet({ refusedHere: 'No.', granted: granted(a) }) })).toEqual(['start 001 one']);
-    // A session that only needs its acceptance command costs nothing.
-    const made = group({}, { isolate: 'none' }).start(a);
-    made.add({ type: 'session_accepting', sessionId: a, attemptId: attemptId(a, 1), result: 'Done.', usage: noUsage });
-    made.pause(a, noUsage, 'interrupted');
-    expect(decided(made, view)).toEqual(['start 001 here']);
-    expect(decided(group({}, { isolate: 'none' }), view)).toEqual(['settle no-host']);
-    const nowhere = { fleet: fleet({ refusedHere: 'No.', withoutLogin: () => ['one', 'two'] }) };
-    expect(decided(group({}, {}), nowhere)).toEqual(['settle no-host']);
-    expect(verdict(log, nowhere, a)?.message).toBe(
-      'Session 001 is to work on another host, and the login was refused on this machine, one and two.',
-    );
-  });
-
   test('a granted slot is used even if the local host has room again', () => {
     expect(decided(group({}, {}), { fleet: fleet({ granted: granted(a) }) })).toEqual(['start 001 one']);
   });

@@ -1,9 +1,9 @@
 /** The runner's connection to the hosts, implemented over the engine. */
 import { ok, type Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
-import type { BlobStore, Entry, FleetEngine, OpenEngine, SlotLeases } from './engine.ts';
-import { follow, toGroupStream, toHostStream } from './engine.ts';
 import type { FleetConfig } from './fleet-files.ts';
+import type { BlobStore, Entry, FleetEngine, OpenEngine, SlotLeases } from './redis.ts';
+import { follow, toGroupStream, toHostStream } from './redis.ts';
 import { listHosts, type RegisteredHost, refuseLogin } from './registry.ts';
 import { Signer } from './seal.ts';
 import { type RefusedLogin, type ToGroup, type ToHost, unpacked } from './wire.ts';

@@ -3,15 +3,16 @@
  * Everything is on disk before the other end is told.
  */
 import { dirname } from 'node:path';
+import type { SlotLease } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Git } from '../git/git.ts';
 import { keptCommits, setRefs } from '../git/worktrees/session-refs.ts';
 import { applySnapshot, type Snapshot } from '../git/worktrees/snapshot.ts';
-import { latePath, type SessionPaths } from '../store/paths.ts';
+import { lateFolder, latePath, type SessionPaths } from '../store/paths.ts';
 import type { Files } from '../system/world.ts';
 import { destination, layOut, type Places } from './agent/lay-out.ts';
-import type { BlobStore } from './engine.ts';
+import type { BlobStore } from './redis.ts';
 import { type AttemptNews, type Blob, type Parcel, type ParcelFile, parcelIn } from './wire.ts';
 import { workRefs } from './work-code.ts';
 
@@ -181,4 +182,128 @@ export function keepPrinted(git: Git, paths: SessionPaths, attemptId: string, of
     files.syncFolder(dirname(path));
   }
   return new PrintedFile(git, path, 0);
+}
+
+// * Processes the reports of one attempt in order. The host is told what is on disk here, and sends everything
+// else, as often as it is requested.
+
+export interface IntakeOptions {
+  readonly printed: PrintedFile;
+  /** False when it cannot be stored now. */
+  takeIn(news: Exclude<AttemptNews, { say: 'printed' }>): Promise<boolean>;
+  /** The host need not send this again. */
+  have(printed: number, checkpoint: number): void;
+  /** The host must send missing parts again after a while. */
+  askAgain(): void;
+}
+
+export class Intake {
+  readonly #options: IntakeOptions;
+  #heard: AttemptNews[] = [];
+  /** The last stored checkpoint. */
+  #checkpoint = 0;
+  #isTaking = false;
+  #isOpen: boolean;
+
+  /** `isOpen`: false = messages to an earlier runner may still arrive, and are ignored. */
+  constructor(options: IntakeOptions, isOpen: boolean) {
+    this.#options = options;
+    this.#isOpen = isOpen;
+  }
+
+  /** From here on the host sends everything not known to be here. */
+  open(): void {
+    this.#isOpen = true;
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    this.#heard = [];
+  }
+
+  hear(news: AttemptNews): void {
+    if (!this.#isOpen) return;
+    this.#heard.push(news);
+    if (!this.#isTaking) void this.#takeAll();
+  }
+
+  async #takeAll(): Promise<void> {
+    this.#isTaking = true;
+    // Messages read together are processed first, so that one sync covers all of them.
+    await Promise.resolve();
+    while (this.#heard.length > 0) await this.#takeSome(this.#heard.splice(0));
+    this.#isTaking = false;
+  }
+
+  async #takeSome(heard: readonly AttemptNews[]): Promise<void> {
+    const { printed, have, askAgain } = this.#options;
+    let isMissing = false;
+    for (const news of heard) {
+      if (!this.#isOpen) return;
+      // Later reports are repeated together with it.
+      isMissing ||= !(await this.#isTakenIn(news));
+    }
+    try {
+      printed.sync();
+      if (heard.some(({ say }) => say === 'printed' || say === 'checkpoint')) have(printed.size, this.#checkpoint);
+    } catch {
+      isMissing = true;
+    }
+    if (isMissing) askAgain();
+  }
+
+  /** A full disk, for example, must not lose data that the host still has. */
+  async #isTakenIn(news: AttemptNews): Promise<boolean> {
+    const { printed, takeIn } = this.#options;
+    try {
+      if (news.say === 'printed') return printed.take(news.offset, news.data);
+      if (news.say !== 'checkpoint') return await takeIn(news);
+      if (news.n <= this.#checkpoint) return true;
+      const isTaken = news.prints <= printed.size && (await takeIn(news));
+      if (isTaken) this.#checkpoint = news.n;
+      return isTaken;
+    } catch {
+      return false;
+    }
+  }
+}
+
+// * An attempt on a lost host that has returned. Its output, and claude's copy of its conversation, go to separate
+// files, so that its cost can be counted. Nothing else is used, because the session has continued without it.
+
+export interface LateOptions {
+  readonly attemptId: string;
+  readonly place: SlotLease;
+  readonly paths: SessionPaths;
+  readonly offset: number;
+  /** Everything is here; `path`: its output. */
+  readonly onEnd: (path: string) => void;
+  /** Its host was removed from the fleet, so it will never report. */
+  readonly onForgotten: () => void;
+}
+
+export function lateIntake(
+  git: Git,
+  blobs: BlobStore,
+  { attemptId, paths, offset, onEnd }: LateOptions,
+  rest: Pick<IntakeOptions, 'have' | 'askAgain'>,
+): Intake {
+  const printed = keepPrinted(git, paths, attemptId, offset);
+  const session = lateFolder(paths, attemptId);
+  const places = { session, worktree: session, package: '', bun: '', slug: 'late' };
+  const takeIn: IntakeOptions['takeIn'] = async (news) => {
+    if (news.say === 'checkpoint' && news.files !== undefined) {
+      const sent = await readParcel(blobs, news.files);
+      // A missing part leaves the rest, and the figure may be slightly too low.
+      if (!sent.ok) return sent.failure.reason !== 'timeout';
+      const told = sent.value.files.filter(({ path }) => /^claude-config\/projects\/.*\.jsonl$/.test(path));
+      layOutSynced(git.world.files, told, places);
+    }
+    if (news.say === 'ended' || news.say === 'refused') {
+      printed.sync();
+      onEnd(printed.path);
+    }
+    return true;
+  };
+  return new Intake({ ...rest, printed, takeIn }, false);
 }

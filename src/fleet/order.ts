@@ -12,7 +12,7 @@ import { ownCommand } from '../system/own-program.ts';
 import type { Files, SpawnOptions } from '../system/world.ts';
 import type { AttemptSubject } from '../worker/host.ts';
 import { filesIn, isOwn, type Places, takeOut, textOf, worktreeFolder } from './agent/lay-out.ts';
-import type { BlobStore } from './engine.ts';
+import type { BlobStore } from './redis.ts';
 import { type Order, type Parcel, type ParcelFile, projectSlug, type SlotCommand, slugPlaceholder } from './wire.ts';
 import type { WorkCode } from './work-code.ts';
 

@@ -2,9 +2,8 @@
 import type { z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
 import { parseJson } from '../store/json.ts';
-import type { FleetEngine } from './engine.ts';
-import { drainedKey, hostsKey, refusedLoginsKey, slotsKey, toHostStream } from './engine.ts';
-import type { FleetRedis } from './redis.ts';
+import type { FleetEngine, FleetRedis } from './redis.ts';
+import { drainedKey, hostsKey, refusedLoginsKey, slotsKey, toHostStream } from './redis.ts';
 import { type HostEntry, hostEntry, type RefusedLogin, refusedLogin } from './wire.ts';
 
 export interface RegisteredHost extends HostEntry {

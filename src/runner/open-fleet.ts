@@ -1,10 +1,10 @@
 /** Opens the configured fleet for one run. Loaded only when there is a fleet. */
 import { ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
-import type { OpenEngine } from '../fleet/engine.ts';
 import { openEngineLink } from '../fleet/engine-link.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { readFleet } from '../fleet/fleet-files.ts';
+import type { OpenEngine } from '../fleet/redis.ts';
 import { FleetRedis } from '../fleet/redis.ts';
 import type { World } from '../system/world.ts';
 import type { OpenFleet } from './remote-attempts.ts';

@@ -11,7 +11,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import { chainOf } from '../core/plan/plan.ts';
 import type { GroupState } from '../core/state.ts';
-import type { OpenEngine } from '../fleet/engine.ts';
+import type { OpenEngine } from '../fleet/redis.ts';
 import { type GroupWriter, type OpenFailure, openGroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, worktreesFolder } from '../store/paths.ts';
 import { LogLost, systemFailure } from '../store/system-failure.ts';

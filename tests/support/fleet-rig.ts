@@ -7,9 +7,8 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
 import type { GroupId, SessionId } from '../../src/core/group.ts';
-import { toGroupStream, toHostStream } from '../../src/fleet/engine.ts';
 import { fleetPaths, type HostConfig, writeHost } from '../../src/fleet/fleet-files.ts';
-import { FleetRedis, Leases } from '../../src/fleet/redis.ts';
+import { FleetRedis, Leases, toGroupStream, toHostStream } from '../../src/fleet/redis.ts';
 import { listHosts, takesNew } from '../../src/fleet/registry.ts';
 import { newFleetKeys, Signer } from '../../src/fleet/seal.ts';
 import {

@@ -9,7 +9,7 @@ import { wireVersion } from '../../fleet/wire.ts';
 import { formatAge, formatDuration, plural } from '../../view/format.ts';
 import type { AppContext } from '../app-context.ts';
 import { checkRedis } from '../fleet/host-checks.ts';
-import type { FleetHost } from '../fleet/hosts.ts';
+import type { FleetHost } from '../fleet/init.ts';
 import { knownFleet, withRedis } from '../fleet/init.ts';
 import { type Finding, finding, fine } from './finding.ts';
 

@@ -123,7 +123,7 @@ export async function draftOf(
     given.project === undefined && kept !== undefined ? ok(kept.projectPath) : projectOf(context, given.project ?? '');
   if (!projectPath.ok) return projectPath;
   if (given.host) {
-    const known = await (await import('../fleet/hosts.ts')).checkHostName(context, group.root, given.host);
+    const known = await (await import('../fleet/init.ts')).checkHostName(context, group.root, given.host);
     if (!known.ok) return known;
   }
   const ofGroup = group.state.group.config;

@@ -5,11 +5,10 @@ import { shellWord } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import { Fence } from '../../fleet/agent/guard.ts';
-import { readLeases } from '../../fleet/agent/lease-file.ts';
-import { slotsKey } from '../../fleet/engine.ts';
+import { Fence, readLeases } from '../../fleet/agent/guard.ts';
 import { fleetPaths, readAdded, readHost, writeAdded } from '../../fleet/fleet-files.ts';
 import type { FleetRedis } from '../../fleet/redis.ts';
+import { slotsKey } from '../../fleet/redis.ts';
 import * as registry from '../../fleet/registry.ts';
 import { listGroups } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
@@ -19,8 +18,7 @@ import { submit } from '../group-commands.ts';
 import { isRun } from '../live-runner.ts';
 import { loadReferredGroup } from '../resolve.ts';
 import { stopAgent } from './agent-service.ts';
-import { fleetHosts, isLost, unknownHost } from './hosts.ts';
-import { knownFleet, withRedis } from './init.ts';
+import { fleetHosts, isLost, knownFleet, unknownHost, withRedis } from './init.ts';
 import { runBySsh } from './ssh.ts';
 
 export interface ToForget {

@@ -90,7 +90,7 @@ export async function previewRun(
 async function warningsFor(context: AppContext, root: string, state: GroupState): Promise<string[]> {
   const unasked = (): HostSlots => ({ text: 'it was not checked', cure: see('host', 'list') });
   if (unsatisfiableRequirements(state, unasked).size === 0) return [];
-  const { describeHosts, fleetHosts: listHosts } = await import('../fleet/hosts.ts');
+  const { describeHosts, fleetHosts: listHosts } = await import('../fleet/init.ts');
   const hosts = await listHosts(context, root);
   if (!hosts.ok) return [describeFailure(hosts.failure)];
   const lacks = unsatisfiableRequirements(state, (needs) => describeHosts(hosts.value, needs));

@@ -1,7 +1,7 @@
 /** `completion` prints a shell script; `complete` (hidden) prints the completions for that script. */
 import { type Complete, RootCommand, script } from '@bomb.sh/tab';
 import { Argument, type Command } from '@commander-js/extra-typings';
-import { addedHosts } from '../../app/fleet/hosts.ts';
+import { addedHosts } from '../../app/fleet/init.ts';
 import { type GroupListing, type GroupMeta, listGroups, resolveGroup } from '../../app/resolve.ts';
 import { sessionLabel, slugOf } from '../../core/id.ts';
 import { programName } from '../../core/program-name.ts';

@@ -2,13 +2,12 @@
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import { isObject, type JsonObject } from '../../store/json.ts';
 import { type ContextFiles, codeOf, fitted, harmless, harmlessLine, readProjectText } from '../hook-call.ts';
-import { stateValue } from './condition.ts';
 import { readGitHead } from './git-head.ts';
 import { nonEmptyText, readJson } from './json-text.ts';
 import { type FaberProject, layouts, statePath } from './project.ts';
 import { lastLoadMs } from './state.ts';
 import { stateBytesMax } from './state-file.ts';
-import { type ContextArtifact, shippedFaber } from './workflow-config.ts';
+import { type ContextArtifact, shippedFaber, stateValue } from './workflow-config.ts';
 
 /** An artifact loaded within this time is still in the conversation. */
 export const cacheMs = 5 * 60_000;

@@ -18,8 +18,7 @@ import { type RunningCommand, runShellCommand } from '../../worker/shell-command
 import { type AttemptEnd, type Blob, ran, type SlotCommand } from '../wire.ts';
 import { snapshotWork } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
-import { fencedNote } from './guard.ts';
-import { isOver, uptimeMs } from './lease-file.ts';
+import { fencedNote, isOver, uptimeMs } from './guard.ts';
 import { Outbox } from './outbox.ts';
 import { type AttemptWork, prepareAttempt, recallWork, worktreeOf } from './prepare.ts';
 import type { Slot } from './slot.ts';

@@ -3,8 +3,8 @@ import type { HookProgram } from '../../claude/launch/settings.ts';
 import type { Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import type { World } from '../../system/world.ts';
-import type { FleetEngine } from '../engine.ts';
 import type { FleetPaths, HostConfig } from '../fleet-files.ts';
+import type { FleetEngine } from '../redis.ts';
 
 export interface ChosenProgram {
   readonly program: string;

@@ -6,9 +6,8 @@ import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
-import type { FleetEngine } from '../engine.ts';
-import { toGroupStream } from '../engine.ts';
-import { blobOf } from '../redis.ts';
+import type { FleetEngine } from '../redis.ts';
+import { blobOf, toGroupStream } from '../redis.ts';
 import { type AttemptNews, type Blob, packed, type ToGroup } from '../wire.ts';
 import type { Slot } from './slot.ts';
 

@@ -3,15 +3,15 @@ import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import type { World } from '../../system/world.ts';
-import type { FleetEngine, OpenEngine } from '../engine.ts';
 import { fleetPaths, type HostConfig, readHost } from '../fleet-files.ts';
 import { loginKey } from '../login-files.ts';
+import type { FleetEngine, OpenEngine } from '../redis.ts';
 import { FleetRedis } from '../redis.ts';
 import { listHosts } from '../registry.ts';
 import { wireVersion } from '../wire.ts';
 import { Agent, type AgentAbilities } from './agent.ts';
 import type { ChosenProgram, OuterContext } from './context.ts';
-import { isGuarded, uptimeMs } from './lease-file.ts';
+import { isGuarded, uptimeMs } from './guard.ts';
 
 export interface ServeOptions {
   readonly root: string;

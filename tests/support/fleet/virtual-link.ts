@@ -1,7 +1,7 @@
 /** A fake engine with fake hosts: messages to them are recorded, and the test sends their messages. */
 import { fail, ok } from '../../../src/core/failure.ts';
-import type { SlotLeases } from '../../../src/fleet/engine.ts';
 import type { FleetLink } from '../../../src/fleet/engine-link.ts';
+import type { SlotLeases } from '../../../src/fleet/redis.ts';
 import type { RegisteredHost } from '../../../src/fleet/registry.ts';
 import {
   type HostAbilities,

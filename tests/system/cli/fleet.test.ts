@@ -7,7 +7,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseJoinLine } from '../../../src/fleet/join-line.ts';
+import { parseJoinLine } from '../../../src/fleet/fleet-files.ts';
 import { FleetRedis } from '../../../src/fleet/redis.ts';
 import { drainHost, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
 import { type HostEntry, wireVersion } from '../../../src/fleet/wire.ts';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { unitText } from '../../../src/app/fleet/agent-service.ts';
-import { parseJoinLine } from '../../../src/fleet/join-line.ts';
+import { parseJoinLine } from '../../../src/fleet/fleet-files.ts';
 import { User } from '../../support/cli/user.ts';
 import { checkoutRoot } from '../../support/cli.ts';
 import { freePort, hasRedis, startRedisWith } from '../../support/redis-server.ts';

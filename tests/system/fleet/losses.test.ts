@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isOver, readLeases, uptimeMs, writeLeases } from '../../../src/fleet/agent/lease-file.ts';
+import { isOver, readLeases, uptimeMs, writeLeases } from '../../../src/fleet/agent/guard.ts';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { FleetRig, fleetWorld, isAlive } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';

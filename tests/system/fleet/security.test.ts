@@ -6,9 +6,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { toGroupStream, toHostStream } from '../../../src/fleet/engine.ts';
 import { fleetPaths, readHost } from '../../../src/fleet/fleet-files.ts';
-import { FleetRedis, Leases } from '../../../src/fleet/redis.ts';
+import { FleetRedis, Leases, toGroupStream, toHostStream } from '../../../src/fleet/redis.ts';
 import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
 import { type Blob, order } from '../../../src/fleet/wire.ts';
 import { FleetRig, fleetWorld } from '../../support/fleet-rig.ts';

@@ -11,6 +11,8 @@ import {
   type FleetConfig,
   fleetPaths,
   type HostConfig,
+  joinLine,
+  parseJoinLine,
   readAdded,
   readFleet,
   readHost,
@@ -19,7 +21,6 @@ import {
   writeFleet,
   writeHost,
 } from '../../../src/fleet/fleet-files.ts';
-import { joinLine, parseJoinLine } from '../../../src/fleet/join-line.ts';
 import { loginNames, loginText, readLogin } from '../../../src/fleet/login-files.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';

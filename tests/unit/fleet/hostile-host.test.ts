@@ -7,8 +7,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
 import { worktreeOf } from '../../../src/fleet/agent/prepare.ts';
-import type { BlobStore } from '../../../src/fleet/engine.ts';
 import { Mirror } from '../../../src/fleet/mirror.ts';
+import type { BlobStore } from '../../../src/fleet/redis.ts';
 import { type Blob, hostEntry, type ParcelFile, toGroup, toHost, unpacked } from '../../../src/fleet/wire.ts';
 import { WorkCode, workRefs } from '../../../src/fleet/work-code.ts';
 import type { Git } from '../../../src/git/git.ts';

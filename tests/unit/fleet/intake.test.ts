@@ -2,8 +2,7 @@
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Intake } from '../../../src/fleet/intake.ts';
-import { PrintedFile } from '../../../src/fleet/mirror.ts';
+import { Intake, PrintedFile } from '../../../src/fleet/mirror.ts';
 import type { AttemptNews } from '../../../src/fleet/wire.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';

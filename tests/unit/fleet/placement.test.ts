@@ -2,8 +2,8 @@
 import { beforeEach, expect, test } from 'bun:test';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { SlotWish } from '../../../src/core/plan/decision.ts';
-import type { Lease, SlotLeases } from '../../../src/fleet/engine.ts';
-import { Placement } from '../../../src/fleet/placement.ts';
+import { Placement } from '../../../src/fleet/fleet.ts';
+import type { Lease, SlotLeases } from '../../../src/fleet/redis.ts';
 import type { RegisteredHost } from '../../../src/fleet/registry.ts';
 import { wireVersion } from '../../../src/fleet/wire.ts';
 import { sid } from '../../support/core-events.ts';

@@ -9,7 +9,7 @@ import type { EventBody } from '../../../src/core/event.ts';
 import { ok } from '../../../src/core/failure.ts';
 import { noUsage } from '../../../src/core/group.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
-import type { LateOptions } from '../../../src/fleet/late.ts';
+import type { LateOptions } from '../../../src/fleet/mirror.ts';
 import { recordLateCosts } from '../../../src/runner/late-costs.ts';
 import type { LinkFleet } from '../../../src/runner/open-fleet.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';

@@ -13,8 +13,17 @@ import {
   removeHost,
   type ToForget,
 } from '../../../app/fleet/forget-host.ts';
-import { type FleetHost, fleetHosts, isLost, isSilent, setDraining } from '../../../app/fleet/hosts.ts';
-import { type FleetInitOptions, joinLineOf, type MadeFleet, makeFleet } from '../../../app/fleet/init.ts';
+import {
+  type FleetHost,
+  type FleetInitOptions,
+  fleetHosts,
+  isLost,
+  isSilent,
+  joinLineOf,
+  type MadeFleet,
+  makeFleet,
+  setDraining,
+} from '../../../app/fleet/init.ts';
 import { type Joined, joinAndServe, joinFleet } from '../../../app/fleet/join.ts';
 import { serveFleet } from '../../../app/fleet/serve.ts';
 import { whileBusy } from '../../../app/live-runner.ts';

@@ -3,7 +3,7 @@
  * then it fails, and took effect or not, at once or when the link is whole again.
  */
 import { fail, ok, type Result } from '../../../../src/core/failure.ts';
-import type { Entry, FleetEngine, Lease, SlotLeases } from '../../../../src/fleet/engine.ts';
+import type { Entry, FleetEngine, Lease, SlotLeases } from '../../../../src/fleet/redis.ts';
 import { blobOf, isBlob } from '../../../../src/fleet/redis.ts';
 import { Seal } from '../../../../src/fleet/seal.ts';
 import type { Blob } from '../../../../src/fleet/wire.ts';

@@ -4,7 +4,7 @@
  */
 
 import { ok } from '../../../../src/core/failure.ts';
-import type { FleetEngine, SlotLeases } from '../../../../src/fleet/engine.ts';
+import type { FleetEngine, SlotLeases } from '../../../../src/fleet/redis.ts';
 import type { Processes, World } from '../../../../src/system/world.ts';
 import { findsNothing } from '../bug-wraps.ts';
 import { fleetPromises } from './fleet-checks.ts';

@@ -1,6 +1,6 @@
 /** What holds among several hosts, checked from outside: by their processes, the engine and the log of the group. */
 import type { GroupState } from '../../../../src/core/state.ts';
-import { hostsKey } from '../../../../src/fleet/engine.ts';
+import { hostsKey } from '../../../../src/fleet/redis.ts';
 import type { ClaudeBook } from '../books.ts';
 import { LogWatch } from '../log-watch.ts';
 import { dearestMessageUsd, heldMessageUsd } from '../scenario.ts';

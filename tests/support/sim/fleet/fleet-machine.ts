@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { ok } from '../../../../src/core/failure.ts';
 import { serveGuard } from '../../../../src/fleet/agent/guard.ts';
 import { serveHost } from '../../../../src/fleet/agent/serve.ts';
-import type { OpenEngine } from '../../../../src/fleet/engine.ts';
+import type { OpenEngine } from '../../../../src/fleet/redis.ts';
 import { projectSlug } from '../../../../src/fleet/wire.ts';
 import type { CommandOptions, RunOutput, SpawnOptions, World } from '../../../../src/system/world.ts';
 import type { ClaudeBook } from '../books.ts';

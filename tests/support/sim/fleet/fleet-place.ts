@@ -1,5 +1,5 @@
 /** What the parts of a simulated fleet know of each other. */
-import type { FleetEngine } from '../../../../src/fleet/engine.ts';
+import type { FleetEngine } from '../../../../src/fleet/redis.ts';
 import type { World } from '../../../../src/system/world.ts';
 import type { ClaudeBook } from '../books.ts';
 import type { Behaviour } from '../scenario.ts';

@@ -2,7 +2,7 @@
  * The engine of a fleet over virtual time: streams, slots and blobs, as Redis has them. How it is
  * asked is in engine-client.ts. After a restart the engine may have lost its last seconds.
  */
-import type { Lease } from '../../../../src/fleet/engine.ts';
+import type { Lease } from '../../../../src/fleet/redis.ts';
 import type { Seeded } from '../seeded.ts';
 import type { Timeline } from '../virtual-clock.ts';
 

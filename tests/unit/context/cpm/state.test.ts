@@ -1,6 +1,6 @@
 /** Promises: names, headers and truncation of progress files are right for any text. */
 import { describe, expect, test } from 'bun:test';
-import { layOutContext, type ShownProgress } from '../../../../src/context/cpm/layout.ts';
+import { layOutContext, type ShownProgress } from '../../../../src/context/cpm/hooks.ts';
 import * as state from '../../../../src/context/cpm/state.ts';
 import { cpmInstructions, cpmRules } from '../../../../src/context/cpm/state.ts';
 import { own } from '../../../support/context/cpm/rig.ts';

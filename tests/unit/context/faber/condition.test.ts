@@ -3,7 +3,7 @@
  * reads inherited properties, or throws. Paths into the state are read in all spellings.
  */
 import { describe, expect, test } from 'bun:test';
-import { parseCondition, parsePath, stateValue } from '../../../../src/context/faber/condition.ts';
+import { parseCondition, parsePath, stateValue } from '../../../../src/context/faber/workflow-config.ts';
 import { fc } from '../../../support/property.ts';
 
 const state = { status: 'in_progress', n: 3, empty: '', list: ['a'], artifacts: { spec_path: 'specs/x.md', 'a b': 1 } };

@@ -167,7 +167,6 @@ export function createRunHooks(
       progress: (...what) => reporter.progress(...what),
       resting: (...what) => reporter.resting?.(...what),
       waiting: (...what) => reporter.waiting(...what),
-      machines: (...what) => reporter.machines?.(...what),
       warning: (...what) => reporter.warning?.(...what),
       summarize: (...what) => reporter.summarize(...what),
     }),

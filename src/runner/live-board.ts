@@ -110,12 +110,10 @@ export class LiveBoard {
   }
 
   #checkHosts(): void {
-    const { reporter, fleetStatus, writer } = this.#options;
-    const now = fleetStatus();
-    const machines = now && JSON.stringify(now);
-    if (machines === this.#reportedStanding) return;
-    this.#reportedStanding = machines;
-    reporter.machines?.(now, writer.state);
+    const now = this.#options.fleetStatus();
+    const standing = now && JSON.stringify(now);
+    if (standing === this.#reportedStanding) return;
+    this.#reportedStanding = standing;
     this.#checkRedis(now);
     this.#checkSilentHosts(now);
     this.show();

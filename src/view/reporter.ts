@@ -2,7 +2,7 @@
 import type { GroupEvent } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Verdicts } from '../core/plan/decision.ts';
-import type { FleetStanding, LiveSession } from '../core/progress.ts';
+import type { LiveSession } from '../core/progress.ts';
 import { elapsedMs, type GroupState } from '../core/state.ts';
 import { formatDuration, formatMoney, plural } from './format.ts';
 
@@ -17,8 +17,6 @@ export interface Reporter {
   resting?(sessionIds: readonly SessionId[], state: GroupState, verdicts: Verdicts): void;
   /** Nothing can start now; called once per reason. `message` is a full sentence. */
   waiting(reason: string, message: string, state: GroupState): void;
-  /** The condition of the fleet hosts changed; undefined = nothing to report any more. */
-  machines?(standing: FleetStanding | undefined, state: GroupState): void;
   /** A warning that is not an event. A full sentence. */
   warning?(message: string, state: GroupState): void;
   /** Called once, after the last event. `atMs`: ms since 1970. */

@@ -4,8 +4,8 @@ import { isRequestPending } from '../../app/request.ts';
 import type { GroupReference, LoadedGroup } from '../../app/resolve.ts';
 import type { RunDisplay } from '../../app/run/run-options.ts';
 import { endProcessBy, onSignal, type RunnerSignal } from '../../app/signals.ts';
-import { readHistory } from '../../app/watch/live-view.ts';
 import { errorText, type Failure, ok } from '../../core/failure.ts';
+import type { GroupState } from '../../core/state.ts';
 import { delay } from '../../system/clock.ts';
 import type { Reporter } from '../../view/reporter.ts';
 import { nextSteps, totalsLine } from '../../view/summary.ts';
@@ -21,7 +21,7 @@ import {
 import { createReporter } from '../options/options.ts';
 import { Dashboard, hears } from './dashboard.ts';
 import { loadScreen, type OpenScreen, screenStyle } from './screen.ts';
-import { FileSource, RunnerSource, type Source } from './source.ts';
+import { FileSource, type Source } from './source.ts';
 
 const signalMs = 2_000;
 
@@ -114,7 +114,7 @@ class DashboardDisplay implements RunTerminal {
   readonly #context: Context;
   readonly #group: GroupReference;
   readonly #openScreen: OpenScreen;
-  readonly #source: RunnerSource;
+  #source: FileSource | undefined;
   readonly #text: Reporter;
   readonly #handlers = new Set<(signal: RunnerSignal) => void>();
   #dashboard: Dashboard | undefined;
@@ -129,8 +129,6 @@ class DashboardDisplay implements RunTerminal {
     this.#group = group;
     this.#openScreen = openScreen;
     this.#text = text;
-    const history = readHistory(context.world, group);
-    this.#source = new RunnerSource(history.ok ? history.value.events : [], () => this.#dashboard?.changed());
   }
 
   readonly onSignal = (handler: (signal: RunnerSignal) => void): (() => void) => {
@@ -147,16 +145,12 @@ class DashboardDisplay implements RunTerminal {
   readonly reporter: Reporter = {
     event: (event, state, live) => {
       if (this.#isBroken) return this.#text.event(event, state, live);
-      this.#source.event(event, state, live);
       // Not before: a run that is refused shows nothing.
-      this.#open();
+      this.#open(state);
     },
     progress: (sessionId, state, live) => {
       if (this.#isBroken) this.#text.progress(sessionId, state, live);
-      else this.#source.progress(sessionId, state, live);
     },
-    resting: (...what) => this.#source.resting(...what),
-    machines: (...what) => this.#source.machines(...what),
     warning: (message, state) => {
       if (this.#isBroken) this.#text.warning?.(message, state);
       else this.#dashboard?.tell({ text: message, tone: 'warn' });
@@ -178,22 +172,30 @@ class DashboardDisplay implements RunTerminal {
 
   async close(): Promise<void> {
     await this.#dashboard?.close();
+    this.#source?.close();
     this.#conclude();
   }
 
-  #open(): void {
+  #open(state: GroupState): void {
     if (this.#dashboard !== undefined) return;
+    const onTrouble = (error: unknown): void => this.#break(error);
+    const onChange = (): void => this.#dashboard?.changed();
+    // A damaged log ends the run itself.
+    const onLost = (): void => {};
     try {
+      const { world } = this.#context;
+      const group = { ...this.#group, state, hadRunner: true };
+      this.#source = new FileSource(world, group, { onChange, onLost, onTrouble }, true);
       this.#dashboard = new Dashboard({
         context: this.#context,
-        group: this.#group,
+        group,
         source: this.#source,
         openScreen: this.#openScreen,
         ...screenStyle(this.#context),
         onQuit: () => this.#leave(),
         onLeave: () => this.#leave(),
         onInterrupt: () => this.#signal('SIGINT'),
-        onTrouble: (error) => this.#break(error),
+        onTrouble,
       });
     } catch (error) {
       this.#break(error);
@@ -212,7 +214,7 @@ class DashboardDisplay implements RunTerminal {
 
   /** The next runner resumes everything, which would undo the requests to this one. */
   #reasonToStay(): string | null {
-    const { pausing, draining, frozenUntil } = this.#source.state;
+    const { pausing, draining, frozenUntil } = this.#source?.stateNow() ?? {};
     if (frozenUntil !== undefined) return 'The group is frozen. Resume it (P) or pause it (q p) before you leave.';
     if (draining) return 'Exiting when running sessions have finished. Press P y to pause now.';
     if (pausing !== undefined) return 'Pausing, then exiting. Press Ctrl-C to leave at once.';

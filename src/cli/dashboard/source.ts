@@ -1,24 +1,19 @@
-/** The sources of the dashboard's state: the files of a group that another process runs, or this process's runner. */
+/** The source of the dashboard's state: the files of a group, whichever process runs it; and the end of transcripts. */
 import { isRun } from '../../app/live-runner.ts';
 import type { LoadedGroup } from '../../app/resolve.ts';
 import { AttemptUsages } from '../../app/watch/attempt-usage.ts';
 import { followGroup, type GroupFollower } from '../../app/watch/follow-group.ts';
 import { type ProgressView, readGroupProgress, withoutRunner } from '../../app/watch/live-view.ts';
-import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
 import { LineSplitter } from '../../core/line-splitter.ts';
-import { loggedContext, type Verdicts } from '../../core/plan/decision.ts';
-import { verdictsOf } from '../../core/plan/verdicts.ts';
-import type { FleetStanding } from '../../core/progress.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
 import type { World } from '../../system/world.ts';
 import { type AttemptNotes, noteAttempt } from '../../tui/dashboard/attempts.ts';
 import type { Runner } from '../../tui/dashboard/view.ts';
 import { colourStyle } from '../../view/format.ts';
-import type { LiveView, Reporter } from '../../view/reporter.ts';
 import { GroupMarks, MarkPrinter, type TranscriptMark } from '../../view/transcript/entry-lines.ts';
 import type { Line } from '../../view/transcript/markdown.ts';
 import { TranscriptRenderer } from '../transcript/transcript.ts';
@@ -33,7 +28,6 @@ export interface Source {
   readonly seen: ProgressView;
   readonly runner: Runner;
   readonly notes: EventNotes;
-  close(): void;
 }
 
 /** What events contain besides the state. Takes each event once, in order. */
@@ -62,6 +56,7 @@ export class FileSource implements Source {
   readonly #world: World;
   readonly #group: LoadedGroup;
   readonly #events: SourceEvents;
+  readonly #isHere: boolean;
   readonly #follower: GroupFollower;
   readonly #unwatch: () => void;
   #runner: Runner;
@@ -71,12 +66,14 @@ export class FileSource implements Source {
   #isOver = false;
   #cancel = (): void => {};
 
-  constructor(world: World, group: LoadedGroup, events: SourceEvents) {
+  /** `isHere`: this process runs the group. */
+  constructor(world: World, group: LoadedGroup, events: SourceEvents, isHere = false) {
     this.#world = world;
     this.#group = group;
     this.#events = events;
+    this.#isHere = isHere;
     this.#usages = new AttemptUsages(world, group.paths);
-    this.#runner = runnerOf(world, group);
+    this.#runner = this.#runnerNow();
     const onEvent = (event: GroupEvent): void => {
       this.notes.take(event);
       this.#changed();
@@ -104,11 +101,22 @@ export class FileSource implements Source {
     return this.#runner;
   }
 
+  /** The state after all that is logged. */
+  stateNow(): GroupState {
+    this.#follower.catchUp();
+    return this.state;
+  }
+
   close(): void {
     this.#isOver = true;
     this.#cancel();
     this.#unwatch();
     this.#follower.close();
+  }
+
+  #runnerNow(): Runner {
+    if (this.#isHere) return 'here';
+    return isRun(this.#world, this.#group.paths) ? 'elsewhere' : 'none';
   }
 
   #lookAgain(delayMs: number): void {
@@ -120,7 +128,7 @@ export class FileSource implements Source {
 
   #look(): void {
     // Asked before the log is read: what a runner logged before it ended is then read for certain.
-    const runner = runnerOf(this.#world, this.#group);
+    const runner = this.#runnerNow();
     if (runner === 'none' && this.#runner !== 'none') this.#follower.catchUp();
     if (runner !== this.#runner) this.#changed();
     this.#runner = runner;
@@ -171,72 +179,6 @@ function withRareHints(world: World): World {
 interface FileLook {
   readonly size: number;
   readonly mtimeMs: number;
-}
-
-function runnerOf(world: World, { paths }: Pick<LoadedGroup, 'paths'>): Runner {
-  return isRun(world, paths) ? 'elsewhere' : 'none';
-}
-
-export class RunnerSource implements Source, Reporter {
-  readonly runner = 'here';
-  readonly notes = new EventNotes();
-  readonly #onChange: () => void;
-  #state: GroupState | undefined;
-  #live: LiveView = new Map();
-  #verdicts: Verdicts | undefined;
-  #fleet: FleetStanding | undefined;
-
-  constructor(past: readonly GroupEvent[], onChange: () => void) {
-    for (const event of past) this.notes.take(event);
-    this.#onChange = onChange;
-  }
-
-  /** To be asked only after the first event. */
-  get state(): GroupState {
-    if (this.#state === undefined) throw new Error('Internal error: the dashboard was drawn before the first event');
-    return this.#state;
-  }
-
-  get seen(): ProgressView {
-    const { state } = this;
-    const verdicts = this.#verdicts ?? verdictsOf(state, loggedContext(state, Date.parse(state.updatedAt)));
-    return { live: this.#live, verdicts, ...defined({ fleet: this.#fleet }) };
-  }
-
-  event(event: GroupEvent, state: GroupState, live: LiveView): void {
-    this.notes.take(event);
-    this.#take(state, live);
-  }
-
-  progress(_sessionId: string, state: GroupState, live: LiveView): void {
-    this.#take(state, live);
-  }
-
-  resting(_sessionIds: readonly string[], state: GroupState, verdicts: Verdicts): void {
-    this.#verdicts = verdicts;
-    this.#take(state, this.#live);
-  }
-
-  machines(standing: FleetStanding | undefined, state: GroupState): void {
-    this.#fleet = standing;
-    this.#take(state, this.#live);
-  }
-
-  waiting(_reason: string, _message: string, _state: GroupState): void {
-    this.#onChange();
-  }
-
-  summarize(state: GroupState, live: LiveView): void {
-    this.#take(state, live);
-  }
-
-  close(): void {}
-
-  #take(state: GroupState, live: LiveView): void {
-    this.#state = state;
-    this.#live = live;
-    this.#onChange();
-  }
 }
 
 // * The end of a session's transcript as people read it, with what the log tells of its attempts and of what the

@@ -23,7 +23,7 @@ function open(hand: FakeClock) {
   const groupId = state.group.id;
   const paths = groupPaths('/nowhere', groupId);
   const seen = { live: new Map(), verdicts: verdictsAtRest(state) };
-  const source: Source = { state, seen, runner: 'here', notes: new EventNotes(), close: () => {} };
+  const source: Source = { state, seen, runner: 'here', notes: new EventNotes() };
   let shown: Painted = { bands: [] };
   const dashboard = new Dashboard({
     context: { world } as unknown as Context,

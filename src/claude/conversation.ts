@@ -1,5 +1,5 @@
 /** claude's stored conversations: messages, totals, and whether one can be resumed. */
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import type { PriceTable, Tokens } from '../core/group.ts';
 import type { Item, LeftAnswer } from '../core/item.ts';
@@ -74,12 +74,6 @@ export function answersLeft(
 /** Including the files of the conversation's sub-agents. */
 function filesWithin(world: World, configDir: string, claudeSessionId: string): string[] {
   return [...filesOf(world, configDir, claudeSessionId), ...agentFiles(world, configDir, claudeSessionId)];
-}
-
-const agentFile = /^agent-(.+)\.jsonl$/;
-
-function agentOf(path: string): string {
-  return agentFile.exec(basename(path))?.[1] ?? basename(path);
 }
 
 function agentFiles(world: World, configDir: string, claudeSessionId: string): string[] {
@@ -221,7 +215,6 @@ export interface KeptMessage {
   readonly usd: number;
   /** When it was written, ms since 1970; NaN when unknown. */
   readonly atMs: number;
-  readonly agent?: string;
 }
 
 /** The messages of these conversations and of their sub-agents, each in its final form. */
@@ -232,15 +225,11 @@ export function keptMessages(
   prices: PriceTable,
 ): KeptMessage[] {
   const kept = new Map<string, KeptMessage>();
-  const take = (path: string, more: Pick<KeptMessage, 'agent'>): void => {
+  for (const path of [...claudeSessionIds].flatMap((id) => filesWithin(world, configDir, id))) {
     for (const line of linesOf(world, [path])) {
       const message = keptMessage(line, prices);
-      if (message !== null) kept.set(message.id, { ...message, ...more });
+      if (message !== null) kept.set(message.id, message);
     }
-  };
-  for (const id of claudeSessionIds) {
-    for (const path of filesOf(world, configDir, id)) take(path, {});
-    for (const path of agentFiles(world, configDir, id)) take(path, { agent: agentOf(path) });
   }
   return [...kept.values()];
 }

@@ -74,8 +74,7 @@ function judgeEnd(input: JudgeInput): AttemptVerdict {
     const unanswered = isOverdue ? describeUnanswered(stream) : null;
     return unanswered ?? { status: 'paused', reason: stop.reason, message: stopSentence(stop.reason) };
   }
-  if (ignoresSettings(input) && (result === undefined || input.endedByUs)) return settingsIgnored;
-  if (startedBeforeHook(input) && (result === undefined || !isSuccess(result))) return hookTooLate;
+  if (startedWithoutHook(input)) return withoutHook;
   if (result === undefined) return judgeSilence(input);
   const odd = describeEnding(stream, result);
   if (odd !== null) return odd;
@@ -86,37 +85,30 @@ function judgeEnd(input: JudgeInput): AttemptVerdict {
   return contradiction(input) ?? judgeSuccess(input, result);
 }
 
-/** claude reports our hook before it identifies itself, so a hook that is missing by then was ignored. */
-function ignoresSettings({ stream, expectHook, managedHooks }: JudgeInput): boolean {
-  return expectHook && managedHooks === undefined && stream.sawInit && !stream.hookSeen;
+/**
+ * claude reports our hook before it identifies itself, so a hook that is missing by then was ignored. It is ended for
+ * that, and may report the hook meanwhile.
+ */
+function startedWithoutHook({ stream, expectHook, managedHooks, endedByUs }: JudgeInput): boolean {
+  if (!expectHook || managedHooks !== undefined || !stream.startedWithoutHook) return false;
+  const isDone = stream.lastResult !== undefined && isSuccess(stream.lastResult);
+  return !stream.hookSeen || (endedByUs && !isDone);
 }
 
-const settingsIgnored: AttemptVerdict = {
-  status: 'failed',
-  reason: 'config-invalid',
-  message: 'claude ignored the generated settings.json, so its hooks and rules had no effect.',
-  next:
-    'Correct the settings of its template, and check the work of the session. If your organisation manages ' +
-    "claude's settings on a server, ask whether these settings disable hooks.",
-};
-
-/** claude was ended because it started without our hook; the hook was reported while it exited. */
-function startedBeforeHook({ stream, expectHook, endedByUs }: JudgeInput): boolean {
-  return expectHook && endedByUs && stream.startedWithoutHook;
-}
-
-const hookTooLate: AttemptVerdict = {
+const withoutHook: AttemptVerdict = {
   status: 'failed',
   reason: 'config-invalid',
   message:
-    'claude was stopped because it started working before it reported the SessionStart hook: ' +
-    'its hooks and rules may not have been in effect.',
-  next: 'If this happens again, check the installed claude with: doctor --claude',
+    'claude started without the SessionStart hook of the generated settings.json, so its hooks and rules may not ' +
+    'have been in effect.',
+  next:
+    'Correct the settings of its template, check the work of the session, and check the installed claude with: ' +
+    "doctor --claude. If your organisation manages claude's settings on a server, ask whether they disable hooks.",
 };
 
 function judgeSuccess(input: JudgeInput, result: ResultMessage): AttemptVerdict {
   const { stream, expectStructured } = input;
-  if (ignoresSettings(input)) return settingsIgnored;
+  if (startedWithoutHook(input)) return withoutHook;
   const denied = denialCounts(stream);
   if (denied !== undefined && stream.toolsDone === 0) {
     return {

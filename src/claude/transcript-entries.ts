@@ -1,4 +1,4 @@
-/** Converts transcript lines to readable entries, in bounded memory. */
+/** Converts transcript lines to readable entries. */
 
 import { defined } from '../core/defined.ts';
 import type { DiffHunk, FileEdit, TranscriptEntry } from '../core/transcript.ts';
@@ -20,14 +20,11 @@ const targetChars = 160;
 const outcomeChars = 2_000;
 /** A block of text; no model writes one that long. */
 const textChars = 1_000_000;
-/** Calls that wait for an answer, and lines that could be repeated. */
-const rememberedMax = 2_000;
 const interruption = /^\[Request interrupted by user/;
 
 export class TranscriptReader {
   #cwd: string | undefined;
   #calls = new Map<string, Call>();
-  #seen = new Set<string>();
   #lastText = '';
   #denied = new Set<string>();
 
@@ -41,17 +38,7 @@ export class TranscriptReader {
   read(line: string): TranscriptEntry[] {
     const { message, value } = parseObject(line);
     if (value === null) return message.kind === 'malformed' ? [{ kind: 'unreadable', text: message.text }] : [];
-    if (this.#isRepeated(value)) return [];
     return this.#entries(message, value);
-  }
-
-  #isRepeated(value: JsonObject): boolean {
-    const id = text(value.uuid);
-    if (id === undefined || id.length > 100) return false;
-    if (this.#seen.has(id)) return true;
-    this.#seen.add(id);
-    forgetOldest(this.#seen);
-    return false;
   }
 
   #entries(message: ClaudeMessage, value: JsonObject): TranscriptEntry[] {
@@ -78,7 +65,6 @@ export class TranscriptReader {
         return [compaction(value)];
       case 'denied':
         this.#denied.add(message.id);
-        forgetOldest(this.#denied);
         return systemNote(value);
       default:
         return systemNote(value);
@@ -113,7 +99,6 @@ export class TranscriptReader {
     const target = targetOf(input, this.#cwd, targetChars);
     const changesFiles = editOf(tool, input, undefined) !== undefined;
     if (id !== '') this.#calls.set(id, { tool, target, depth, ...(changesFiles ? { input } : {}) });
-    forgetOldest(this.#calls);
     return { kind: 'call', depth, id, tool, target };
   }
 
@@ -182,14 +167,6 @@ export class TranscriptReader {
   #depthBelow(parent: unknown): number {
     const id = text(parent);
     return id === undefined ? 0 : (this.#calls.get(id)?.depth ?? 0) + 1;
-  }
-}
-
-function forgetOldest(memory: Map<string, unknown> | Set<string>): void {
-  if (memory.size <= rememberedMax) return;
-  for (const oldest of memory.keys()) {
-    memory.delete(oldest);
-    return;
   }
 }
 

@@ -204,17 +204,5 @@ function settledResult(state: GroupState): RunResult {
  * later would not match the running ones. A module that is missing is reported where it is needed.
  */
 export async function preloadModules(): Promise<void> {
-  await Promise.allSettled([
-    import('../context/handover/note.ts'),
-    import('../git/commit.ts'),
-    import('../git/diff.ts'),
-    import('../git/ignored-output.ts'),
-    import('../git/leftover-files.ts'),
-    import('../template/config-template.ts'),
-    import('../worker/attempt/checks.ts'),
-    import('../worker/prepare/handover-files.ts'),
-    import('../worker/prepare/workspace-links.ts'),
-    import('../worker/prepare/worktree-setup.ts'),
-    import('p-queue'),
-  ]);
+  await Promise.allSettled([import('../template/config-template.ts'), import('p-queue')]);
 }

@@ -87,7 +87,7 @@ const named: Readonly<Record<string, RegExp>> = {
   'src/template/workflow/schema.ts': /\.describe\(/,
   // For claude, whose permission rules use this name of the program.
   'src/context/faber/prime.ts': /claude-code-agent faber phase/,
-  'src/worker/prepare/session-context.ts': /Bash\(claude-code-agent faber/,
+  'src/worker/attempt/attempt-setup.ts': /Bash\(claude-code-agent faber/,
 };
 /** Help: descriptions and examples. */
 const help = /\.description\(|\bsummary: |^ {2}\$ |^\s+Paused .* Resume with: |^Merges and|^Paused sessions continue/;

@@ -105,35 +105,20 @@ function checkAll(
   return fail('spawn-failed', message, `Make the pattern match only the project's files, not ${instructions}.`);
 }
 
-/** As claude matches, with symlinks in the fixed part of a pattern resolved; an unknown pattern counts as a match. */
-function mayExclude(world: World, pattern: unknown, path: string): boolean {
+/** As claude matches: with symlinks in the fixed part of a pattern resolved. */
+function mayExclude({ files }: World, pattern: unknown, path: string): boolean {
   if (typeof pattern !== 'string') return false;
-  const plain = pattern.replaceAll('\\', '/');
-  const candidates = [plain];
-  if (plain.startsWith('/')) {
-    const magic = plain.search(/[*?{[]/);
-    const fixed = magic === -1 ? plain : plain.slice(0, magic);
-    // claude resolves the first of the two; the second is one folder longer when the wildcard follows a slash.
-    for (const folder of [dirname(fixed), fixed.slice(0, fixed.lastIndexOf('/')) || '/']) {
-      const real = world.files.realPath(folder);
-      if (real !== null) candidates.push(real + plain.slice(folder.length));
-    }
-  }
-  return candidates.some((candidate) => widePattern(candidate)?.test(path.normalize('NFC')) ?? true);
-}
-
-/** Matches at least what the glob matches; null for unsupported globs. */
-function widePattern(glob: string): RegExp | null {
-  const wide = glob
-    .replace(/\[[^[\]{}()]*\]|\{[^[\]{}()]*\}/g, '*')
+  const plain = pattern
+    .replaceAll('\\', '/')
     .replace(/^\.\/|\/+$/g, '')
-    .replace(/\/+(\.\/+)*/g, '/');
-  if (/[!|()[\]{}"]/.test(wide)) return null;
-  const source = wide
-    .split(/\/?\*+\/?/)
-    .map((part) => RegExp.escape(part).replaceAll('\\?', '.'))
-    .join('.*');
-  return new RegExp(`^${source}$`, 's');
+    .replace(/\/+/g, '/');
+  const fixed = plain.slice(0, plain.search(/[*?{[]|$/));
+  const folder = fixed.slice(0, fixed.lastIndexOf('/')) || '/';
+  const real = plain.startsWith('/') ? files.realPath(folder) : null;
+  const candidates = real === null ? [plain] : [plain, join(real, plain.slice(folder.length))];
+  // Bun does not support these, so they count as a match.
+  const isUnsupported = /[!|()"]|\[\[|\{[^}]*\{/.test(plain);
+  return isUnsupported || candidates.some((candidate) => new Bun.Glob(candidate).match(path));
 }
 
 export function settingsAt(world: Pick<World, 'files'>, path: string): JsonObject {

@@ -16,17 +16,22 @@ import {
 import { sessionLabel } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import { commitWork } from '../../git/commit.ts';
+import { sinceState, worktreeStat } from '../../git/diff.ts';
 import type { Git } from '../../git/git.ts';
+import { ignoredOutput, ignoredSentence, noteIgnored } from '../../git/ignored-output.ts';
+import { changedTracked, clearNewFiles, syncDisks, untrackedFiles } from '../../git/leftover-files.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { fillPrompt } from '../../template/fill-references.ts';
 import type { AcceptanceVerdict, Fact } from '../facts.ts';
 import { type HostedCommand, stoppedWaiting } from '../host.ts';
+import { copiesOf, copyBack, workNotPlaced } from '../prepare/handover-files.ts';
 import { gatherProcesses, reap } from '../reap.ts';
 import { sessionVariables } from '../session-variables.ts';
 import { type RunningCommand, runShellCommand, type ShellCommand } from '../shell-command.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
-import type { CheckContext, Checked, TimedEnd } from './checks.ts';
+import { type CheckContext, type Checked, Checks, makeFresh, removeFresh, type TimedEnd } from './checks.ts';
 import type { CommandSlots } from './command-slots.ts';
 import { sessionFailure, unexpectedFailure } from './outcomes.ts';
 
@@ -126,7 +131,6 @@ export class Acceptance {
     const allowed = record.items?.findLast(({ kind }) => kind === 'guard');
     const isAllowed = allowed?.answer?.text === 'allow' && allowed.input.commit === commit;
     if (isAllowed && record.evidence !== undefined) return ok({ status: 'accepted', evidence: record.evidence });
-    const { Checks, makeFresh, removeFresh } = await import('./checks.ts');
     const context: CheckContext = {
       ...{ git, state, record, paths, worktrees, env, commit },
       run: (command) => this.#run(command),
@@ -168,7 +172,7 @@ export class Acceptance {
     const { files } = this.#world;
     const [owner, ...before] = (files.readText(paths.beforeAccept) ?? '').split('\0');
     const path = owner === attemptId ? record.workspace?.path : undefined;
-    const cleared = path === undefined ? ok(undefined) : await (await leftoverFiles()).clearNewFiles(git, path, before);
+    const cleared = path === undefined ? ok(undefined) : await clearNewFiles(git, path, before);
     if (cleared.ok) files.remove(paths.beforeAccept);
     return cleared;
   }
@@ -180,11 +184,8 @@ export class Acceptance {
   async #commitWorkIn(workspace: Workspace): Promise<Result<Changes>> {
     const { git, record, paths } = this.#options;
     const { definition } = record;
-    const { copyBack: carryBack, copiesOf, workNotPlaced } = await import('../prepare/handover-files.ts');
-    const { commitWork } = await import('../../git/commit.ts');
-    const { syncDisks } = await import('../../git/leftover-files.ts');
     const copies = copiesOf(record, paths, workspace);
-    const { settled, fresh, troubles, orphaned } = await carryBack(git, copies);
+    const { settled, fresh, troubles, orphaned } = await copyBack(git, copies);
     for (const message of [...troubles, ...orphaned]) this.#warnings.push({ code: 'workspace', message });
     const leave = definition.commit === false;
     const committed = await commitWork(git, workspace, commitMessage(definition, this.#options.task()), {
@@ -196,7 +197,6 @@ export class Acceptance {
     for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
     const output = await this.#ignoredOutput(workspace.path);
     if (output !== null && output.length > 0) {
-      const { ignoredSentence } = await import('../../git/ignored-output.ts');
       const after = 'Merging deletes them with the worktree, unless you give --keep-ignored.';
       const message = `${ignoredSentence('The worktree', output)} ${after}`;
       this.#warnings.push({ code: 'workspace', message });
@@ -211,7 +211,7 @@ export class Acceptance {
   async #ignoredOutput(worktree: string): Promise<readonly string[] | null> {
     const { git, paths } = this.#options;
     if (this.#world.files.info(paths.ignoredBefore) === null) return null;
-    const found = await (await import('../../git/ignored-output.ts')).ignoredOutput(git, worktree, paths.ignoredBefore);
+    const found = await ignoredOutput(git, worktree, paths.ignoredBefore);
     return found.ok ? found.value : null;
   }
 
@@ -219,7 +219,6 @@ export class Acceptance {
     const { git, record, paths } = this.#options;
     const begin = record.definition.expectChanges ? this.#world.files.readText(paths.begin) : null;
     if (begin === null) return;
-    const { sinceState, worktreeStat } = await import('../../git/diff.ts');
     const { projectPath } = record.definition;
     const since = sinceState(git, projectPath, begin);
     const stat = since === null ? null : await worktreeStat(git, projectPath, since);
@@ -250,7 +249,7 @@ export class Acceptance {
     if (elsewhere !== undefined) return this.#runElsewhere(accept, elsewhere);
     const { acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
     const worktree = record.workspace?.path;
-    const before = worktree === undefined ? ok([]) : await (await leftoverFiles()).untrackedFiles(git, worktree);
+    const before = worktree === undefined ? ok([]) : await untrackedFiles(git, worktree);
     if (!before.ok) return before;
     if (worktree !== undefined) {
       const list = [attemptId, ...before.value].join('\0');
@@ -264,10 +263,7 @@ export class Acceptance {
       const tidied = await this.#removeLeftovers(worktree, before.value);
       if (!tidied.ok) return tidied;
       this.#world.files.remove(paths.beforeAccept);
-      if (output !== null) {
-        const { noteIgnored } = await import('../../git/ignored-output.ts');
-        await noteIgnored(git, worktree, paths.ignoredBefore, output);
-      }
+      if (output !== null) await noteIgnored(git, worktree, paths.ignoredBefore, output);
     }
     return ran;
   }
@@ -275,7 +271,6 @@ export class Acceptance {
   /** Removes new files of the command and reports changed ones: neither is the session's work. */
   async #removeLeftovers(worktree: string, before: readonly string[]): Promise<Result<void>> {
     const { git, record } = this.#options;
-    const { changedTracked, clearNewFiles } = await leftoverFiles();
     const cleared = await clearNewFiles(git, worktree, before);
     // With `commit: false`, the session's changes cannot be distinguished from the command's.
     if (!cleared.ok || record.definition.commit === false) return cleared;
@@ -290,8 +285,6 @@ export class Acceptance {
 }
 
 const namesShown = 5;
-
-const leftoverFiles = () => import('../../git/leftover-files.ts');
 
 /** Conventional length of a subject line. */
 const subjectMax = 72;

@@ -1,12 +1,18 @@
 /** Prepares an attempt: program, login, folder, config dir and prompt. */
 
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { isSlashCommand } from '../../claude/control.ts';
 import { conversationExists, removeEmptyConversation } from '../../claude/conversation.ts';
 import { attendedArgs, workerArgs } from '../../claude/launch/argv.ts';
 import { answerFirstRun, noteDecisions, pluginFolders, prepareConfigDir } from '../../claude/launch/config-dir.ts';
 import { commandEnvironment, workerEnvironment } from '../../claude/launch/environment.ts';
-import { gitGuidance, type InstructionsInput } from '../../claude/launch/instructions.ts';
+import {
+  gitGuidance,
+  type InstructionsInput,
+  type ResumePromptInput,
+  repeatPrompt,
+  resumePrompt,
+} from '../../claude/launch/instructions.ts';
 import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import {
@@ -17,8 +23,13 @@ import {
   modelOfSettings,
   type SettingsFile,
 } from '../../claude/launch/project-settings.ts';
-import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../../claude/launch/resume-prompt.ts';
-import { telemetryOf, toolsNotOffered } from '../../claude/launch/settings.ts';
+import {
+  type ClaudeHookEvent,
+  hookElsewhere,
+  type OwnHook,
+  telemetryOf,
+  toolsNotOffered,
+} from '../../claude/launch/settings.ts';
 import {
   isTrusted,
   loginOf,
@@ -31,6 +42,11 @@ import type { Environment } from '../../claude/launch/variables.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
 import { denyEdits, readRules, rulePaths, rulesForOwnCommand } from '../../claude/permission-rules.ts';
 import { quoteAnswer } from '../../claude/questions.ts';
+import { cpmInstructions, cpmRules } from '../../context/cpm/state.ts';
+import { handoverProjectHere, type ProjectAssignment } from '../../context/handover/find.ts';
+import { noteInProject } from '../../context/handover/note.ts';
+import { resumeFileName } from '../../context/handover/projects.ts';
+import { asksMark, chosenMark } from '../../context/hook-call.ts';
 import { defined } from '../../core/defined.ts';
 import type { ContextName } from '../../core/definitions.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -43,20 +59,14 @@ import { findRepository, type Git } from '../../git/git.ts';
 import type { JsonObject } from '../../store/json.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import { ownCommand } from '../../system/own-program.ts';
 import { linkFailure } from '../../system/system-error.ts';
 import type { SpawnOptions, World } from '../../system/world.ts';
 import { fillPrompt, type InputFile } from '../../template/fill-references.ts';
 import type { Launch, PreparedWorkspace, WorkspaceInput } from '../host.ts';
 import { checkLimits, limitsOf } from '../limits.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from '../prepare/generated-config.ts';
-import {
-  contextInstructions,
-  contextOf,
-  contextRules,
-  noteHandover,
-  ownHooks,
-  ownPermissions,
-} from '../prepare/session-context.ts';
+import { copyIn } from '../prepare/handover-files.ts';
 import { createWorkspacePreparer } from '../prepare/workspace-preparer.ts';
 import { sessionVariables } from '../session-variables.ts';
 import type { CommandSlots } from './command-slots.ts';
@@ -154,8 +164,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (!loggedIn.ok) return loggedIn;
         if (launch.ok) {
           noteHandover(world, systems, { record, folder, paths });
-          if (record.isolated)
-            await (await import('../prepare/handover-files.ts')).copyIn(git, record, { paths, folder });
+          if (record.isolated) await copyIn(git, record, { paths, folder });
         }
         return launch;
       } catch (error) {
@@ -429,4 +438,85 @@ export function ownInstructions(
       return [{ name: sessionLabel(id, name), status, projectPath, ...worktree, ...result }];
     }),
   };
+}
+
+// The context systems of a session: hooks, permissions and instructions.
+
+/** In the order in which the model reads them. */
+const systemsDefault: readonly ContextName[] = ['cpm', 'handover', 'faber'];
+
+/** The chosen systems, or all: a system with nothing to do prints nothing. */
+function contextOf({ context }: SessionDefinition): readonly ContextName[] {
+  return context ?? systemsDefault;
+}
+
+const eventArguments = {
+  SessionStart: 'session-start',
+  PreCompact: 'pre-compact',
+  SessionEnd: 'session-end',
+} as const satisfies Record<ClaudeHookEvent, string>;
+
+/** The session's task first, then each system. */
+function ownHooks(packageRoot: string, definition: SessionDefinition, isElsewhere = false): OwnHook[] {
+  const systems = contextOf(definition);
+  // Only the other host knows how to start its copy of this program.
+  const own = isElsewhere ? { program: hookElsewhere, args: [] } : ownCommand('hook', packageRoot);
+  const chosen = definition.context === undefined ? [] : [chosenMark];
+  const asks = definition.ask === 'wait' ? [asksMark] : [];
+  const hook = (event: ClaudeHookEvent, system: string): OwnHook => ({
+    event,
+    program: {
+      ...own,
+      args: [...own.args, system, eventArguments[event], ...chosen, ...(system === 'task' ? asks : [])],
+    },
+  });
+  const events: readonly ClaudeHookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
+  return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];
+}
+
+/** Allow rules for the commands that a context system instructs the model to run. */
+function ownPermissions(systems: readonly ContextName[]): string[] {
+  return systems.flatMap((system) =>
+    modelCommands[system].map((word) => `Bash(claude-code-agent ${system} ${word}:*)`),
+  );
+}
+
+const modelCommands: Readonly<Record<ContextName, readonly string[]>> = {
+  cpm: ['list', 'show'],
+  handover: ['list', 'find'],
+  faber: ['phase', 'status', 'prime-context', 'session-end'],
+};
+
+interface HandoverInput {
+  readonly record: SessionRecord;
+  readonly folder: string;
+  readonly paths: SessionPaths;
+}
+
+/**
+ * Writes the session's id into the project's resume file before the start, and the project's path for the hooks, which
+ * in a worktree would find only a copy. If the id cannot be written, the hooks report that in hooks.log.
+ */
+function noteHandover(world: World, systems: readonly ContextName[], { record, folder, paths }: HandoverInput): void {
+  const { projectPath } = record.definition;
+  const own = systems.includes('handover') ? handoverProjectHere(world.files, projectPath) : null;
+  // A link to a file with another name is ordinary work, and each worktree has its own.
+  const isOther = own !== null && basename(world.files.realPath(own.file) ?? own.file) !== resumeFileName;
+  const root = isOther ? folder : projectPath;
+  const here = isOther ? handoverProjectHere(world.files, root) : own;
+  if (here === null) {
+    world.files.remove(paths.handover);
+    return;
+  }
+  const assignment: ProjectAssignment = { root, file: relative(root, here.file) };
+  world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...assignment })}\n`);
+  noteInProject(world.files, here, conversationId(record), world.clock.now());
+}
+
+function contextRules(systems: readonly ContextName[]): string[] {
+  return systems.includes('cpm') ? [cpmRules] : [];
+}
+
+function contextInstructions(systems: readonly ContextName[], claudeSessionId: string): string[] {
+  return systems.includes('cpm') ? [cpmInstructions(claudeSessionId)] : [];
 }

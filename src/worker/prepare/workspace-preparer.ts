@@ -1,16 +1,40 @@
 /** worker/prepare/: the folder of an attempt, which is the project folder itself or a git worktree. */
 import { join } from 'node:path';
 import { attemptMark } from '../../claude/launch/attempt-mark.ts';
+import { isFaberRunning } from '../../context/faber/state-file.ts';
+import { defined } from '../../core/defined.ts';
 import type { Warning } from '../../core/event.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import { defaultCommandTimeoutMs, type SessionDefinition, type Workspace } from '../../core/group.ts';
+import { quoted, sessionLabel } from '../../core/id.ts';
+import { baseSessionsOf } from '../../core/plan/isolation.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Base } from '../../core/state.ts';
-import type { Git } from '../../git/git.ts';
-import type { Inventory } from '../../git/unexpected-changes.ts';
-import type { SessionPaths } from '../../store/paths.ts';
+import { stateNow } from '../../git/diff.ts';
+import { findRepository, type Git } from '../../git/git.ts';
+import { noteIgnored } from '../../git/ignored-output.ts';
+import { copyIncluded } from '../../git/include.ts';
+import { commitOf } from '../../git/run-git.ts';
+import { isOurFile, recordSetUpFiles } from '../../git/stage.ts';
+import { changesInRepository, type Inventory, noteBranches } from '../../git/unexpected-changes.ts';
+import { placeBelow } from '../../git/worktrees/levels.ts';
+import { branchName, makeWorkspace, readIntent } from '../../git/worktrees/workspace.ts';
+import { changedFiles } from '../../git/worktrees/worktree.ts';
+import { type SessionPaths, workspaceName } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
 import { type PreparedWorkspace, stoppedWaiting, type WorkspaceInput } from '../host.ts';
+import { sessionVariables } from '../session-variables.ts';
+import { commandFailure, runShellCommand } from '../shell-command.ts';
+import {
+  changedLinked,
+  layOutAround,
+  newestOf,
+  noteLinked,
+  type SetupCommand,
+  upstreamsOf,
+  watchedRepositories,
+} from './workspace-links.ts';
 
 export interface WorkspacePreparer {
   /** Fails with `project-missing`, `worktree-failed`, `merge-conflict` or `setup-failed`. */
@@ -35,10 +59,6 @@ export function createWorkspacePreparer(
         return ok({ folder: projectPath });
       }
       if (repository === undefined) return noRepository(projectPath);
-      // Request the turn before the import completes, so that the order is kept.
-      const place = import('./worktree-setup.ts');
-      // A failed import is reported below. Unhandled until then, it would end the whole run.
-      place.catch(() => {});
       // Marked, so that the next runner can end a git process that outlives this one.
       const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };
       const { definition, workspace } = input.record;
@@ -49,12 +69,11 @@ export function createWorkspacePreparer(
         onStop: input.onStop,
       } as const;
       const isLight = workspace !== undefined && world.files.info(workspace.path)?.kind === 'folder';
-      const made = await slots.take({ ...options, isLight }, async () =>
-        (await place).isolate(marked, input, { repository, worktrees, bases }),
+      const made = await slots.take({ ...options, isLight }, () =>
+        isolate(marked, input, { repository, worktrees, bases }),
       );
       if (made === null) return stoppedWaiting;
-      if (!made.ok) return made;
-      return (await place).setUp(world, git, input, { ...made.value, slots });
+      return made.ok ? setUp(world, git, input, { ...made.value, slots }) : made;
     },
   };
 }
@@ -63,7 +82,6 @@ export function createWorkspacePreparer(
 async function noteBegin(world: World, git: Git, { record, paths }: WorkspaceInput): Promise<void> {
   const { repository, projectPath } = record.definition;
   if (repository === undefined || world.files.info(paths.begin) !== null) return;
-  const { stateNow } = await import('../../git/diff.ts');
   const begin = await stateNow(git, projectPath);
   // On failure only the diff is missing.
   if (begin.ok && begin.value !== null) world.files.writeAtomic(paths.begin, begin.value);
@@ -71,7 +89,7 @@ async function noteBegin(world: World, git: Git, { record, paths }: WorkspaceInp
 
 async function noteBranchesBefore(git: Git, { record, paths }: WorkspaceInput, worktrees: string): Promise<void> {
   const inventory = branchInventory(record, paths, worktrees);
-  if (inventory !== null) await (await import('../../git/unexpected-changes.ts')).noteBranches(git, inventory);
+  if (inventory !== null) await noteBranches(git, inventory);
 }
 
 /** At the end of an attempt: unexpected changes in its repository and in linked ones. */
@@ -80,13 +98,10 @@ export async function branchWarnings(
   record: SessionRecord,
   paths: SessionPaths,
 ): Promise<Warning[]> {
-  const linked =
-    record.isolated === true
-      ? await (await import('./workspace-links.ts')).changedLinked(git, paths, 'the session')
-      : [];
+  const linked = record.isolated === true ? await changedLinked(git, paths, 'the session') : [];
   const inventory = branchInventory(record, paths, worktrees);
   if (inventory === null) return linked;
-  const messages = await (await import('../../git/unexpected-changes.ts')).changesInRepository(git, inventory);
+  const messages = await changesInRepository(git, inventory);
   return [...linked, ...messages.map((message): Warning => ({ code: 'workspace', message }))];
 }
 
@@ -112,4 +127,197 @@ function noRepository(projectPath: string): { readonly ok: false; readonly failu
     `${projectPath} was not in a git repository when the session was added, so the session cannot have a worktree.`,
     'Remove the session and add it again. Add it with --isolate none to work in the folder itself.',
   );
+}
+
+// A worktree is made, filled with the files that the project names, and set up.
+
+interface MadeWorkspace {
+  readonly workspace: Workspace;
+  readonly notes: readonly string[];
+  readonly isNew: boolean;
+}
+
+interface IsolateOptions {
+  readonly repository: string;
+  readonly worktrees: string;
+  readonly bases: Map<string, Base>;
+}
+
+async function isolate(
+  git: Git,
+  { state, record, paths }: WorkspaceInput,
+  { repository, worktrees, bases }: IsolateOptions,
+): Promise<Result<MadeWorkspace>> {
+  const { id, name, projectPath } = record.definition;
+  const { files } = git.world;
+  const checkout = findRepository(files, projectPath)?.top ?? projectPath;
+  const upstreams = upstreamsOf(files, state, record).map((one) => one.checkout);
+  // An existing worktree keeps its path.
+  const before = readIntent(files, paths.workspace)?.path ?? record.workspace?.path;
+  const top = join(worktrees, workspaceName(state.group.id, id));
+  const path = before ?? placeBelow(files, top, { checkout, home: git.env.HOME ?? '/', others: upstreams });
+  const known = state.bases.get(checkout) ?? bases.get(checkout);
+  const grounds = await baseCommitsOf(git, baseSessionsOf(state, id), checkout);
+  if (!grounds.ok) return grounds;
+  const { commits, isForeign } = grounds.value;
+  const own = isForeign ? await originOf(git, projectPath, known) : ok([]);
+  if (!own.ok) return own;
+  const made = await makeWorkspace(git, {
+    projectPath,
+    repository,
+    path,
+    branch: record.workspace?.branch ?? branchName(state.group.slug, id, name),
+    intentFile: paths.workspace,
+    ...(known === undefined ? {} : { base: known.base }),
+    parents: [...own.value, ...commits],
+    isKnown: record.workspace !== undefined,
+  });
+  if (!made.ok) return withResolution(made.failure, baseSessionsOf(state, id));
+  const { notes, isNew } = made.value;
+  // All work of a checkout is merged into the branch that was checked out when the first session started.
+  const { target: found, ...rest } = made.value.workspace;
+  const target = known === undefined ? found : known.target;
+  const origin = known?.base ?? own.value[0] ?? rest.base;
+  const workspace: Workspace = { ...rest, ...defined({ target }), checkout, origin };
+  if (known === undefined) bases.set(checkout, { repository, base: origin, ...defined({ target }) });
+  return ok({ workspace, isNew, notes: [...notes, ...faberNotes(git, record)] });
+}
+
+/** The base of the session's own checkout. */
+async function originOf(git: Git, projectPath: string, known: Base | undefined): Promise<Result<string[]>> {
+  if (known !== undefined) return ok([known.base]);
+  const head = await commitOf(git, projectPath, 'HEAD');
+  return head.ok ? ok(head.value === null ? [] : [head.value]) : head;
+}
+
+function faberNotes({ world }: Git, { definition }: SessionRecord): string[] {
+  // Only sessions that explicitly chose FABER are told.
+  if (definition.context?.includes('faber') !== true || !isFaberRunning(world.files, definition.projectPath)) return [];
+  return [
+    'The session does not take part in the FABER run of its project: a run belongs to a checkout, and a ' +
+      'worktree is another one. To take part, add the session with --isolate none.',
+  ];
+}
+
+/** Copies the files that the project lists, and runs the set-up command once per worktree. */
+async function setUp(
+  world: World,
+  git: Git,
+  input: WorkspaceInput,
+  { workspace, isNew, notes, slots }: MadeWorkspace & { readonly slots: CommandSlots },
+): Promise<Result<PreparedWorkspace>> {
+  const { record, paths, isolated, isElsewhere } = input;
+  const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
+  if (isNew) world.files.remove(paths.setupDone);
+  // There may have been a crash since the worktree was created.
+  const round = workspace.remadeAt ?? '';
+  const isSetUp = world.files.readText(paths.setupDone) === round;
+  const known = record.workspace;
+  const isChanged = known === undefined || known.remadeAt !== workspace.remadeAt;
+  const remadeFrom = known !== undefined && (isChanged || record.unaware) ? workspace.branch : undefined;
+  const copied = isSetUp ? ok({ notes: [] }) : await copyIncluded(git, workspace, projectPath);
+  const lost = remadeFrom === undefined ? [] : [remadeNote(remadeFrom)];
+  // Report it even if it cannot be filled.
+  if (isChanged) isolated(workspace, [...notes, ...lost, ...(copied.ok ? copied.value.notes : [])]);
+  const place = { folder: workspace.folder, workspace, ...defined({ remadeFrom }) };
+  if (isElsewhere) {
+    if (!isSetUp) await noteIgnored(git, workspace.path, paths.ignoredBefore);
+    return copied.ok ? ok(place) : copied;
+  }
+  const run = (command: SetupCommand) => runSetUp(world, git, input, workspace, { ...command, slots });
+  const linked = await layOutAround(git, input, workspace, {
+    inTurn: (turn, work) =>
+      slots.take({ sessionId: record.definition.id, command: 'checkout', turn, onStop: input.onStop }, work),
+    setUp: run,
+  });
+  if (!linked.ok) return linked;
+  if (isSetUp) return ok({ ...place, linked: linked.value });
+  if (!copied.ok) return copied;
+  const watched = watchedRepositories(world.files, input.state, linked.value);
+  await noteLinked(git, paths, watched);
+  if (setup !== undefined) {
+    const done = await run({ command: setup, cwd: workspace.folder, timeoutMs: setupTimeoutMs });
+    input.noticed(await changedLinked(git, paths, 'the set-up command'));
+    const noted = done.ok ? await recordSetUpFiles(git, workspace.path) : done;
+    if (!noted.ok) return noted;
+  }
+  await noteIgnored(git, workspace.path, paths.ignoredBefore);
+  world.files.writeAtomic(paths.setupDone, round, { durable: true });
+  return ok({ ...place, linked: linked.value });
+}
+
+async function runSetUp(
+  world: World,
+  git: Git,
+  { state, record, attempt, paths, env, onStop }: WorkspaceInput,
+  workspace: Workspace,
+  { command, cwd, timeoutMs, slots }: SetupCommand & { readonly slots: CommandSlots },
+): Promise<Result<void>> {
+  const variables = sessionVariables(git, state, { ...record, workspace });
+  const options = { cwd, env: { ...env, ...variables }, logFile: paths.setupLog, timeoutMs, mark: attempt.id };
+  const end = await slots.take({ sessionId: record.definition.id, command: 'setup', onStop }, () => {
+    const running = runShellCommand(world, { command, ...options });
+    onStop(running.stop);
+    return running.ended;
+  });
+  if (end === null) return stoppedWaiting;
+  if (end.ok) return ok(undefined);
+  const what = cwd === workspace.folder ? 'The set-up command' : `The set-up command in ${cwd}`;
+  const next = `Its output is in ${paths.setupLog}. Correct it, then retry the session.`;
+  return fail('setup-failed', commandFailure(what, command, end, timeoutMs), next);
+}
+
+interface BaseCommits {
+  readonly commits: readonly string[];
+  /** Some of it started from another checkout, which may lack commits of this one. */
+  readonly isForeign: boolean;
+}
+
+/** The commits on which the session builds. Fails with `worktree-failed` when some work is uncommitted. */
+async function baseCommitsOf(
+  git: Git,
+  baseCommits: readonly SessionRecord[],
+  checkout: string,
+): Promise<Result<BaseCommits>> {
+  const commits: string[] = [];
+  let isForeign = false;
+  for (const { definition, state: session, workspace } of baseCommits) {
+    const recorded = session.status === 'completed' ? session.work?.commit : undefined;
+    const commit =
+      recorded === undefined
+        ? await commitInPlace(git, definition)
+        : await newestOf(git, definition, recorded, workspace);
+    if (!commit.ok) return commit;
+    commits.push(commit.value);
+    isForeign ||= (workspace?.checkout ?? checkout) !== checkout;
+  }
+  return ok({ commits, isForeign });
+}
+
+/** The work of a session without a worktree is HEAD, if nothing is uncommitted. */
+async function commitInPlace(git: Git, { id, name, projectPath }: SessionDefinition): Promise<Result<string>> {
+  const changed = await changedFiles(git, projectPath);
+  if (!changed.ok) return changed;
+  const who = sessionLabel(id, name);
+  const next = `Commit it in ${projectPath} and retry the session, or add it again with --isolate none.`;
+  if (changed.value.some((path) => !isOurFile(path))) {
+    return fail('worktree-failed', `${who} worked in ${projectPath} itself and left uncommitted changes there.`, next);
+  }
+  const head = await commitOf(git, projectPath, 'HEAD');
+  if (!head.ok) return head;
+  return head.value === null ? fail('worktree-failed', `${projectPath} has no commit yet.`, next) : ok(head.value);
+}
+
+/** A conflict is resolved in the worktree of the dependency that was completed last. */
+function withResolution(failure: Failure, baseCommits: readonly SessionRecord[]): Result<never> {
+  const [last, ...others] = baseCommits.flatMap(({ workspace }) => workspace ?? []).reverse();
+  if (failure.reason !== 'merge-conflict' || last === undefined || others.length === 0) return { ok: false, failure };
+  const branches = others.map(({ branch }) => branch).join(' ');
+  const command = `git -C ${quoted(last.path)} merge ${branches}`;
+  return fail(failure.reason, failure.message, `Resolve it with \`${command}\` and commit the result.`);
+}
+
+function remadeNote(branch: string): string {
+  const made = `The session's worktree was missing and was created again from branch ${branch}.`;
+  return `${made} Changes that were in no commit are lost. claude is told.`;
 }

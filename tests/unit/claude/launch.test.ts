@@ -7,8 +7,8 @@ import { describe, expect, test } from 'bun:test';
 import { interruptRequest, isSlashCommand, usageRequest, userMessage } from '../../../src/claude/control.ts';
 import { type WorkerArgsInput, workerArgs } from '../../../src/claude/launch/argv.ts';
 import { commandEnvironment, droppedVariables, workerEnvironment } from '../../../src/claude/launch/environment.ts';
+import { repeatPrompt, resumePrompt } from '../../../src/claude/launch/instructions.ts';
 import { chooseLogin } from '../../../src/claude/launch/login.ts';
-import { repeatPrompt, resumePrompt } from '../../../src/claude/launch/resume-prompt.ts';
 
 import { fc } from '../../support/property.ts';
 

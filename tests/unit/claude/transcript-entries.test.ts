@@ -71,7 +71,6 @@ test('sub-agent entries are nested as deep as the calls that run them', () => {
 });
 
 test('protocol messages and repeated text have no entry', () => {
-  const said = { ...assistant({ type: 'text', text: 'Done.' }), uuid: 'u' };
   const entries = read(
     { type: 'system', subtype: 'hook_started', hook_name: 'SessionStart:startup', hook_event: 'SessionStart' },
     {
@@ -85,8 +84,7 @@ test('protocol messages and repeated text have no entry', () => {
     { type: 'system', subtype: 'task_progress', task_id: 't', description: 'Running' },
     { type: 'rate_limit_event', rate_limit_info: { status: 'allowed' } },
     { type: 'user', isSynthetic: true, message: { content: 'This session is being continued' } },
-    said,
-    said,
+    assistant({ type: 'text', text: 'Done.' }),
     { type: 'result', is_error: false, result: 'Done.\n', num_turns: 1 },
   );
   expect(entries.map(({ kind }) => kind)).toEqual(['said', 'result']);

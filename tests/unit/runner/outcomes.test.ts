@@ -101,14 +101,14 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
   {
     name: 'settings that claude ignores, before any cost',
     reason: 'config-invalid',
-    says: /ignored the generated settings/,
+    says: /^claude started without the SessionStart hook/,
     // No more output follows, so there is no result to wait for.
     step: (fake) => fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' }),
   },
   {
     name: 'a hook report after claude has begun',
     reason: 'config-invalid',
-    says: /^claude was stopped because it started working before it reported the SessionStart hook/,
+    says: /^claude started without the SessionStart hook/,
     step: async (fake) => {
       await fake.ignore('SIGTERM');
       await fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' });

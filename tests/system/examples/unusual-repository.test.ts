@@ -98,9 +98,10 @@ example('all work is committed, also outside of what is checked out, and large f
 
 example('what the session did to the parts that all worktrees share is named at its end', async () => {
   const messages = JSON.stringify((await sessionOf('docs')).warnings);
-  expect(messages).toMatch(/The git configuration of [^"]+shop was changed while the session ran: alias\.st\./);
-  expect(messages).toContain('Your own git configuration was changed while the session ran: alias.last.');
-  expect(messages).toMatch(/A stash was created in [^"]+shop while the session ran: [0-9a-f]{12} \(WIP on /);
+  const added = /New in [^"]+shop while the session ran: ([^"]+)\. The session's work/.exec(messages)?.[1] ?? '';
+  expect(added).toMatch(/stash [0-9a-f]{12} \(WIP on /);
+  expect(added).toContain('setting alias.st');
+  expect(added).toContain('setting of your own git configuration alias.last');
   expect(JSON.stringify((await sessionOf('web')).warnings)).toContain(
     'contains files that git ignores: out/report.pdf.',
   );

@@ -283,17 +283,6 @@ test('with --no-commit uncommitted work stays', async () => {
   expect(status()).toBe(held);
 });
 
-test("a branch that the user has checked out meanwhile is not moved under the user's files", async () => {
-  run('checkout', '--quiet', '--detach');
-  const own = commitOnBranch('Detached', { 'c.txt': 'c\n' });
-  const elsewhere = join(rig.folder, 'look');
-  rig.run('worktree', 'add', '--quiet', elsewhere, workspace.branch);
-  const { reason, message: said } = failure(await commit());
-  expect({ reason, said }).toEqual({ reason: 'worktree-failed', said: expect.stringContaining(elsewhere) });
-  rig.run('worktree', 'remove', elsewhere);
-  expect(value(await commit()).commit).toBe(own);
-});
-
 test('in a folder that is no longer a worktree nothing is committed', async () => {
   write({ 'c.txt': 'c\n' });
   rmSync(join(workspace.path, '.git'));

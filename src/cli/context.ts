@@ -35,7 +35,7 @@ export interface Context extends AppContext {
 export type CommandResult = ExitCode | Result<ExitCode> | void;
 
 /** Thrown by `refuse` and `need`; `Context.run` reports it. */
-class Refusal extends Error {
+export class Refusal extends Error {
   readonly failure: Failure;
 
   constructor(failure: Failure) {

@@ -10,10 +10,9 @@ export interface Output {
   line(text?: string): void;
   lines(texts: Iterable<string>): void;
   json(value: unknown): void;
-  commands(text: string): void;
   readonly isWorkflowLog: boolean;
-  /** Writes bytes unchanged. */
-  bytes(bytes: Uint8Array): void;
+  /** Writes without making it harmless for a build server. */
+  raw(data: string | Uint8Array): void;
   /** On a terminal, shows a line until the next output; null removes it. */
   passing(text: string | null): void;
   readonly style: Style;
@@ -83,9 +82,8 @@ export function createOutput(stream: OutputStream, env: Env): Output {
       for (const text of texts) line(text);
     },
     json: (value) => line(safeJson(value, 2)),
-    commands: writeRaw,
     isWorkflowLog,
-    bytes: writeRaw,
+    raw: writeRaw,
     passing,
     style: isTerminal && showsColour(env) ? colourStyle : plainStyle,
     isTerminal,

@@ -5,7 +5,6 @@ import {
   addTokens,
   addUsage,
   type GroupId,
-  type ModelUsage,
   noTokens,
   noUsage,
   roundUsd,
@@ -27,34 +26,10 @@ interface Spent {
   readonly heldUsd?: number;
 }
 
-export interface SessionBudget extends Spent {
-  readonly id: SessionId;
-  readonly name?: string;
-  readonly status: string;
-  readonly reservedUsd: number;
-  readonly limitUsd?: number;
-  readonly lostHosts?: readonly string[];
-}
-
-export interface ModelBudget extends ModelUsage {
-  readonly model: string;
-  readonly estimated?: true;
-}
+type BudgetReport = ReturnType<typeof budgetReport>;
 
 /** `spentUsd + reservedUsd + leftUsd` is the cap. */
-export interface BudgetReport extends Spent {
-  readonly groupId: GroupId;
-  readonly rehearsal?: true;
-  readonly limitUsd?: number;
-  readonly reservedUsd: number;
-  readonly leftUsd?: number;
-  readonly onBudgetExceeded: string;
-  readonly sessions: readonly SessionBudget[];
-  readonly removedUsd: number;
-  readonly models: readonly ModelBudget[];
-}
-
-export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usage>): BudgetReport {
+export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usage>) {
   const rows = [...state.sessions.values()].map((record) => {
     const now = live.get(record.definition.id) ?? noUsage;
     return { usage: addUsage(record.usage, now), heldUsd: heldBy(record, now), session: sessionBudget(record, now) };
@@ -64,13 +39,13 @@ export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usa
   const reservedUsd = roundUsd(rows.reduce((sum, { heldUsd }) => sum + heldUsd, 0));
   const ofSessions = rows.reduce((sum, { session }) => sum + session.spentUsd, 0);
   const { maxBudgetUsd: limitUsd, onBudgetExceeded } = state.group.config;
-  const left = limitUsd === undefined ? {} : { limitUsd, leftUsd: leftOf(limitUsd, usage.costUsd + reservedUsd) };
+  const leftUsd = limitUsd === undefined ? undefined : leftOf(limitUsd, usage.costUsd + reservedUsd);
   return {
     groupId: state.group.id,
     ...(state.run?.rehearsal ? { rehearsal: true as const } : {}),
     ...spentOf(usage),
     reservedUsd,
-    ...left,
+    ...defined({ limitUsd, leftUsd }),
     onBudgetExceeded,
     sessions: rows.map(({ session }) => session),
     removedUsd: leftOf(usage.costUsd, ofSessions),
@@ -95,7 +70,7 @@ function heldBy({ state, takenOver }: SessionRecord, now: Usage): number {
   return state.status === 'running' ? Math.max(0, (state.attempt.reservedUsd ?? 0) - now.costUsd) : 0;
 }
 
-function sessionBudget(record: SessionRecord, now: Usage): SessionBudget {
+function sessionBudget(record: SessionRecord, now: Usage) {
   const { id, name, maxBudgetUsd } = record.definition;
   return {
     id,
@@ -112,7 +87,7 @@ function leftOf(usd: number, takenUsd: number): number {
   return Math.max(0, roundUsd(usd - takenUsd));
 }
 
-function modelBudgets(total: Usage, parts: readonly Usage[]): ModelBudget[] {
+function modelBudgets(total: Usage, parts: readonly Usage[]) {
   const guessed = new Set(parts.filter(({ estimated }) => estimated).flatMap(({ models }) => Object.keys(models)));
   return Object.entries(total.models)
     .map(([model, { costUsd, tokens }]) => ({
@@ -126,14 +101,8 @@ function modelBudgets(total: Usage, parts: readonly Usage[]): ModelBudget[] {
 
 const sessionColumns = titled(['SESSION', 'STATUS', 'SPENT', 'RESERVED', 'CAP'], 'SPENT', 'RESERVED', 'CAP');
 
-const modelColumns = titled(
-  ['MODEL', 'COST', 'INPUT', 'OUTPUT', 'CACHE READ', 'CACHE WRITE'],
-  'COST',
-  'INPUT',
-  'OUTPUT',
-  'CACHE READ',
-  'CACHE WRITE',
-);
+const modelFigures = ['COST', 'INPUT', 'OUTPUT', 'CACHE READ', 'CACHE WRITE'];
+const modelColumns = titled(['MODEL', ...modelFigures], ...modelFigures);
 
 export function budgetLines(report: BudgetReport, style: Style): string[] {
   const { limitUsd, onBudgetExceeded } = report;
@@ -163,7 +132,11 @@ export function dayLines(day: DayBudget | undefined): string[] {
 }
 
 /** Why the amount is held, and the commands that settle it. */
-function heldLines(groupId: GroupId, session: Omit<SessionBudget, 'heldUsd'>, heldUsd: number): string[] {
+function heldLines(
+  groupId: GroupId,
+  session: Omit<BudgetReport['sessions'][number], 'heldUsd'>,
+  heldUsd: number,
+): string[] {
   const { id, name, lostHosts: lost } = session;
   const title = sessionTitle(id, name);
   const { free, book } = settleCommands(groupId, id);

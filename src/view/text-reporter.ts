@@ -208,29 +208,9 @@ function describeAside(event: AsideEvent, style: Style): string {
   }
 }
 
-type GroupLevelEvent = Extract<
-  GroupEvent,
-  {
-    type:
-      | 'budget_warning'
-      | 'budget_exceeded'
-      | 'session_budget_warning'
-      | 'session_budget_exceeded'
-      | 'group_pausing'
-      | 'group_frozen'
-      | 'group_thawed'
-      | 'limit_reached'
-      | 'limit_lifted'
-      | 'group_paused'
-      | 'group_completed'
-      | 'group_failed'
-      | 'group_merged'
-      | 'group_archived'
-      | 'group_changed'
-      | 'group_redefined'
-      | 'wave_finished'
-      | 'wave_decided';
-  }
+type GroupLevelEvent = Exclude<
+  Extract<GroupEvent, { type: `${'group' | 'budget' | 'session_budget' | 'limit' | 'wave'}_${string}` }>,
+  { type: 'group_created' | 'group_started' | 'group_resumed' }
 >;
 
 function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null {

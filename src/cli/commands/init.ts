@@ -6,17 +6,15 @@ import { templateFolders } from '../../app/create/named-template.ts';
 import { checkCommandFor, nearbyProjects, orderOf } from '../../app/create/nearby-projects.ts';
 import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
 import { shellWord } from '../../core/advice.ts';
-import { errorText } from '../../core/failure.ts';
 import { slugify } from '../../core/id.ts';
 import { programName, programPath } from '../../core/program-name.ts';
-import { systemFailure } from '../../store/system-failure.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
 import { type FirstProject, renderFirstWorkflow } from '../../template/first-workflow.ts';
 import { findTemplate } from '../../template/places.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import { type CommandResult, type Context, confirmed, need, refuse, refuseWith } from '../context.ts';
+import { type CommandResult, type Context, confirmed, need, Refusal, refuse } from '../context.ts';
 import { collect, parseCommand, parseMoney } from '../options/options.ts';
 import { readText } from '../options/prompt-source.ts';
 import { runWorkflow } from './group/run.ts';
@@ -60,12 +58,16 @@ export function define(command: Command, context: Context): void {
           typed ?? (given.from === undefined ? 'workflow.yaml' : `${basename(given.from)}.yaml`),
         );
         const free = await checkFree(context, file);
-        if (!free) return nothingWritten(context);
+        if (!free) {
+          context.stderr.line('Nothing was written.');
+          return;
+        }
         const made =
           given.from === undefined ? await compose(context, file, given) : copyOf(context, given.from, given);
-        if (made === null) return nothingWritten(context);
         const { text, projects, capUsd } = made;
-        tryWrite(context, file, text);
+        const { files } = context.world;
+        files.makeFolder(dirname(file), 'project');
+        files.writeAtomic(file, text, { access: 'project' });
         if (given.json) {
           context.stdout.json({ file, projects });
           return;
@@ -100,10 +102,6 @@ interface Written {
   readonly capUsd?: number;
 }
 
-function nothingWritten({ stderr }: Context): CommandResult {
-  stderr.line('Nothing was written.');
-}
-
 /** False when the user keeps the existing file. --yes does not answer this question. */
 async function checkFree(context: Context, file: string): Promise<boolean> {
   const { files } = context.world;
@@ -120,16 +118,6 @@ function canAsk({ stdinIsTerminal, stdout }: Context): boolean {
   return stdinIsTerminal && stdout.isTerminal;
 }
 
-function tryWrite({ world: { files } }: Context, file: string, text: string): void {
-  try {
-    files.makeFolder(dirname(file), 'project');
-    files.remove(file);
-    files.writeBytes(file, new TextEncoder().encode(text), { access: 'project' });
-  } catch (error) {
-    refuseWith(systemFailure(file, error));
-  }
-}
-
 function copyOf(context: Context, name: string, { project, prompt, accept, maxBudgetUsd }: Given): Written {
   if ([project, prompt, accept, maxBudgetUsd].some((option) => option !== undefined)) {
     const message = 'With --from, the template defines projects and tasks, so --project, --prompt, --accept and';
@@ -142,8 +130,7 @@ function copyOf(context: Context, name: string, { project, prompt, accept, maxBu
     : refuse('usage', `The template ${briefPath(found.path)} ${read.trouble}.`, 'Correct it, or give another one.');
 }
 
-/** Null if the user ended the dialogue. */
-async function compose(context: Context, file: string, given: Given): Promise<Written | null> {
+async function compose(context: Context, file: string, given: Given): Promise<Written> {
   const isInteractive = canAsk(context) && given.yes !== true;
   if (!isInteractive && given.yes !== true && given.prompt === undefined) {
     const message = 'The task is missing, and there is no terminal to ask on.';
@@ -152,14 +139,12 @@ async function compose(context: Context, file: string, given: Given): Promise<Wr
   const { prompt } = given;
   const text = prompt === undefined ? null : need(await readText(context, prompt, 'The text of --prompt'));
   const projects = await projectsFor(context, given.project, isInteractive);
-  if (projects === null) return null;
-  const task = text ?? (await answer(context, isInteractive, 'What should be done in each?', usualTask, taskOf));
-  if (task === null) return null;
+  const taskOf = (typed: string) => typed || refuse('usage', 'Describe it in a sentence or two.', '');
+  const askTask = () => ask(context, 'What should be done in each?', usualTask, taskOf);
+  const task = text ?? (isInteractive ? await askTask() : usualTask);
   const checks = await checksFor(context, projects, given.accept, isInteractive);
-  if (checks === null) return null;
-  const question = 'Budget cap in US dollars?';
-  const cap = given.maxBudgetUsd ?? (await answer(context, isInteractive, question, String(usualCapUsd), moneyOf));
-  if (cap === null) return null;
+  const askCap = () => ask(context, 'Budget cap in US dollars?', String(usualCapUsd), parseMoney);
+  const cap = given.maxBudgetUsd ?? (isInteractive ? await askCap() : usualCapUsd);
   const names = namesOf(projects);
   const from = dirname(file);
   const order = orderOf(context.world.files, projects);
@@ -182,73 +167,35 @@ async function compose(context: Context, file: string, given: Given): Promise<Wr
   return { text: workflow, projects, capUsd: cap };
 }
 
-async function answer<T>(
-  context: Context,
-  isInteractive: boolean,
-  question: string,
-  usual: string,
-  check: (text: string) => AnswerCheck<T>,
-): Promise<T | null> {
-  const given = isInteractive ? await ask(context, question, usual, check) : check(usual);
-  return given !== null && 'value' in given ? given.value : null;
-}
-
-function taskOf(text: string): AnswerCheck<string> {
-  return text === '' ? { problem: 'Describe it in a sentence or two.' } : { value: text };
-}
-
-function moneyOf(text: string): AnswerCheck<number> {
-  return parsed(() => parseMoney(text));
-}
-
-function parsed<T>(parse: () => T): AnswerCheck<T> {
-  try {
-    return { value: parse() };
-  } catch (error) {
-    if (!(error instanceof InvalidArgumentError)) throw error;
-    return { problem: errorText(error) };
-  }
-}
-
 /** Absolute paths; the current folder if no repository is found. */
 async function projectsFor(
   context: Context,
   given: readonly string[] | undefined,
   isInteractive: boolean,
-): Promise<readonly string[] | null> {
+): Promise<readonly string[]> {
   const { world, cwd } = context;
-  if (given !== undefined) {
-    const checked = foldersOf(context, given);
-    if ('value' in checked) return checked.value;
-    return refuse('usage', checked.problem, 'Give the path of an existing folder to --project.');
-  }
+  if (given !== undefined) return foldersOf(context, given);
   const nearby = nearbyProjects(world, cwd);
   if (nearby.length === 0) context.stderr.line('No git repository was found here; the project is this folder.');
   const usual = nearby.length === 0 ? [cwd] : nearby;
   if (!isInteractive) return usual;
   const shown = usual.map((path) => relative(cwd, path) || '.').join(', ');
   const question = 'Project folders, separated by commas?';
-  const answered = await ask(context, question, shown, (text) =>
-    text === shown
-      ? { value: usual }
-      : foldersOf(
-          context,
-          text.split(',').map((path) => path.trim()),
-        ),
-  );
-  return answered?.value ?? null;
+  const typedFolders = (text: string) => text.split(',').map((path) => path.trim());
+  return ask(context, question, shown, (text) => (text === shown ? usual : foldersOf(context, typedFolders(text))));
 }
 
-function foldersOf({ world: { files }, cwd }: Context, paths: readonly string[]): AnswerCheck<readonly string[]> {
+function foldersOf({ world: { files }, cwd }: Context, paths: readonly string[]): readonly string[] {
+  const next = 'Give the path of an existing folder to --project.';
   const folders: string[] = [];
   for (const typed of paths) {
     const path = resolve(cwd, typed);
     const found = typed === '' ? ({ ok: false, trouble: 'is empty' } as const) : lookAt(files, path);
-    if (!found.ok) return { problem: `The folder ${briefPath(typed === '' ? '""' : path)} ${found.trouble}.` };
-    if (found.value !== 'folder') return { problem: `${briefPath(path)} is not a folder.` };
+    if (!found.ok) refuse('usage', `The folder ${briefPath(typed === '' ? '""' : path)} ${found.trouble}.`, next);
+    if (found.value !== 'folder') refuse('usage', `${briefPath(path)} is not a folder.`, next);
     if (!folders.includes(path)) folders.push(path);
   }
-  return { value: folders };
+  return folders;
 }
 
 async function checksFor(
@@ -256,18 +203,18 @@ async function checksFor(
   projects: readonly string[],
   given: string | undefined,
   isInteractive: boolean,
-): Promise<readonly (string | null)[] | null> {
+): Promise<readonly (string | null)[]> {
   if (given !== undefined) return projects.map(() => given);
   const guessed = projects.map((project) => checkCommandFor(context.world, project));
   if (!isInteractive) return guessed;
   const known = new Set(guessed.flatMap((guess) => guess ?? []));
   const usual = known.size === 0 ? 'none' : known.size === 1 ? ([...known][0] as string) : 'as set in each project';
   const question = 'Which command must succeed to accept the work? (or: none)';
-  const answered = await ask(context, question, usual, (text): AnswerCheck<readonly (string | null)[]> => {
-    if (text === usual) return { value: guessed };
-    return text === 'none' ? { value: projects.map(() => null) } : parsed(() => projects.map(() => parseCheck(text)));
+  return ask(context, question, usual, (text) => {
+    if (text === usual) return guessed;
+    const check = text === 'none' ? null : parseCheck(text);
+    return projects.map(() => check);
   });
-  return answered?.value ?? null;
 }
 
 /** Session names from the folder names, made unique by numbers. */
@@ -299,23 +246,19 @@ async function offerRehearsal(
   else context.stdout.lines([`Next, at no cost: ${run} --rehearse`, `Then, for real: ${run}`]);
 }
 
-export type AnswerCheck<T> = { readonly value: T } | { readonly problem: string };
-
-/** Repeats the question while `check` finds a problem. Enter alone means `usual`. Null at the end of the input. */
-export async function ask<T>(
-  context: Context,
-  question: string,
-  usual: string,
-  check: (answer: string) => AnswerCheck<T>,
-): Promise<{ readonly value: T } | null> {
+/** Repeats the question while `check` refuses the answer. Enter alone means `usual`. */
+async function ask<T>(context: Context, question: string, usual: string, check: (answer: string) => T): Promise<T> {
   for (;;) {
     // `prompt` bypasses our buffers, so write what is buffered first.
     await context.stdout.flush();
     await context.stderr.flush();
     const typed = prompt(question, usual);
-    if (typed === null) return null;
-    const checked = check(typed.trim());
-    if ('value' in checked) return checked;
-    context.stderr.line(checked.problem);
+    if (typed === null) return refuse('usage', 'The input ended, so nothing was written.', 'Answer each question.');
+    try {
+      return check(typed.trim());
+    } catch (error) {
+      if (!(error instanceof InvalidArgumentError || error instanceof Refusal)) throw error;
+      context.stderr.line(error.message);
+    }
   }
 }

@@ -97,8 +97,7 @@ export async function createReporter(context: Context, group: GroupReference, ki
       const options = { write, style: stdout.style, now, columns, ...lasting };
       if (env.GITHUB_ACTIONS !== 'true')
         return (await import('../../view/text-reporter.ts')).createTextReporter(options);
-      const commands = (text: string): void => stdout.commands(text);
-      return (await import('../../view/text-reporter.ts')).createGithubReporter({ ...options, write: commands });
+      return (await import('../../view/text-reporter.ts')).createGithubReporter({ ...options, write: stdout.raw });
     }
     case 'json': {
       const { createJsonReporter } = await import('../../view/json-reporter.ts');

@@ -33,11 +33,8 @@ export class TranscriptRenderer {
 
 export interface TranscriptSink {
   entry(entry: TranscriptEntry): void;
-  line(line: Uint8Array): void;
-  /** Receives a partial line whose worker is gone, so that the next attempt starts on a new line. */
-  torn(line: Uint8Array): void;
-  /** If present, receives the bytes unchanged, and `line` is not called. */
-  readonly chunk?: (bytes: Uint8Array) => void;
+  /** `isTorn`: a partial line whose worker is gone. */
+  line(line: Uint8Array, isTorn: boolean): void;
   flush(): void;
   end(): void;
 }
@@ -45,53 +42,51 @@ export interface TranscriptSink {
 export function rawSink(stdout: Output, grep: RegExp | undefined): TranscriptSink {
   const decoder = new TextDecoder();
   let held: Uint8Array[] = [];
-  let isTorn = false;
+  let isAfterOpen = false;
   const isShown = stdout.isTerminal || stdout.isWorkflowLog;
-  const print = (line: Uint8Array, end: string): void => {
-    const needsText = grep !== undefined || isShown;
-    const text = needsText ? decoder.decode(line) : '';
-    if (grep !== undefined && !grep.test(text)) return;
-    // JSON escapes most control characters, but a hostile or damaged line may contain them.
-    held.push(Buffer.from(isTorn ? '\n' : ''));
-    held.push(isShown ? Buffer.from(spelledControls(text)) : line, Buffer.from(end));
-    isTorn = end === '';
-  };
   return {
     entry: () => {},
-    line: (line) => print(line, '\n'),
-    torn: (line) => print(line, isShown ? '\n' : ''),
-    ...(grep === undefined && !isShown ? { chunk: (bytes: Uint8Array) => held.push(bytes) } : {}),
+    line(line, isTorn) {
+      const text = grep !== undefined || isShown ? decoder.decode(line) : '';
+      if (grep !== undefined && !grep.test(text)) return;
+      // JSON escapes most control characters, but a hostile or damaged line may contain them.
+      const shown = isShown ? Buffer.from(spelledControls(text)) : line;
+      const isOpen = isTorn && !isShown;
+      held.push(Buffer.from(isAfterOpen ? '\n' : ''), shown, Buffer.from(isOpen ? '' : '\n'));
+      isAfterOpen = isOpen;
+    },
     flush() {
       const bytes = Buffer.concat(held);
       if (isShown) stdout.write(bytes.toString());
-      else stdout.bytes(bytes);
+      else stdout.raw(bytes);
       held = [];
     },
     end: () => {},
   };
 }
 
-export function readableSink(stdout: Output, grep: RegExp | undefined): TranscriptSink {
+/** The entries of each line, and those between lines, are passed to `show`. */
+function entryReader(style: Style, show: (entry: TranscriptEntry, lines: readonly Line[]) => void) {
   const decoder = new TextDecoder();
-  const renderer = new TranscriptRenderer(stdout.style, true);
+  const renderer = new TranscriptRenderer(style, true);
+  const entry = (entry: TranscriptEntry): void => show(entry, renderer.show(entry));
+  const line = (line: Uint8Array, isTorn: boolean): void => {
+    for (const read of renderer.read(decoder.decode(line))) entry(isTorn ? asTorn(read) : read);
+  };
+  return { entry, line };
+}
+
+export function readableSink(stdout: Output, grep: RegExp | undefined): TranscriptSink {
   let held: string[] = [];
-  const print = (line: Line): void => {
-    const whole = wholeLine(line);
-    if (grep !== undefined && !grep.test(Bun.stripANSI(whole))) return;
-    held.push(...(stdout.isTerminal ? wrapLine(line, stdout.columns) : [whole]));
-  };
-  const show = (entry: TranscriptEntry): void => {
-    for (const line of renderer.show(entry)) print(line);
-  };
-  const read = (line: Uint8Array): void => {
-    for (const entry of renderer.read(decoder.decode(line))) show(entry);
-  };
+  const reader = entryReader(stdout.style, (_, lines) => {
+    for (const line of lines) {
+      const whole = wholeLine(line);
+      if (grep !== undefined && !grep.test(Bun.stripANSI(whole))) continue;
+      held.push(...(stdout.isTerminal ? wrapLine(line, stdout.columns) : [whole]));
+    }
+  });
   return {
-    entry: show,
-    line: read,
-    torn: (line) => {
-      for (const entry of renderer.read(decoder.decode(line))) show(asTorn(entry));
-    },
+    ...reader,
     flush() {
       if (held.length > 0) stdout.write(`${held.join('\n')}\n`);
       held = [];
@@ -103,28 +98,17 @@ export function readableSink(stdout: Output, grep: RegExp | undefined): Transcri
 export function jsonSink(
   stdout: Output,
   grep: RegExp | undefined,
-  session: { readonly groupId: string; readonly sessionId: SessionId },
+  { groupId, sessionId }: { readonly groupId: string; readonly sessionId: SessionId },
 ): TranscriptSink {
-  const decoder = new TextDecoder();
-  const renderer = new TranscriptRenderer(plainStyle, true);
-  const { groupId, sessionId } = session;
   let held = `{"groupId":${safeJson(groupId)},"sessionId":${safeJson(sessionId)},"entries":[`;
   let separator = '\n';
-  const print = (entry: TranscriptEntry): void => {
-    const lines = renderer.show(entry).map(wholeLine);
-    if (grep !== undefined && !lines.some((line) => grep.test(line))) return;
+  const reader = entryReader(plainStyle, (entry, lines) => {
+    if (grep !== undefined && !lines.map(wholeLine).some((line) => grep.test(line))) return;
     held += `${separator}${safeJson(entry)}`;
     separator = ',\n';
-  };
-  const read = (line: Uint8Array): void => {
-    for (const entry of renderer.read(decoder.decode(line))) print(entry);
-  };
+  });
   return {
-    entry: print,
-    line: read,
-    torn: (line) => {
-      for (const entry of renderer.read(decoder.decode(line))) print(asTorn(entry));
-    },
+    ...reader,
     flush() {
       stdout.write(held);
       held = '';
@@ -181,8 +165,7 @@ export class TranscriptPrinter {
       const chunk = this.#world.files.readBytes(this.#path, this.#position, Math.max(0, Math.min(chunkBytes, room)));
       if (chunk.length === 0) break;
       this.#position += chunk.length;
-      if (sink.chunk !== undefined) sink.chunk(chunk);
-      else for (const line of this.#splitter.push(chunk)) sink.line(line);
+      for (const line of this.#splitter.push(chunk)) sink.line(line, false);
       sink.flush();
       // Wait for a slow reader, so that the transcript does not pile up in memory.
       await stdout.flush();
@@ -207,6 +190,6 @@ export class TranscriptPrinter {
 
   #tellTorn(): void {
     const rest = this.#splitter.rest();
-    if (rest !== null) this.#to.sink.torn(rest);
+    if (rest !== null) this.#to.sink.line(rest, true);
   }
 }

@@ -2,99 +2,21 @@
 import { adviceText } from '../../core/advice.ts';
 
 import { defined } from '../../core/defined.ts';
-import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
-import {
-  addTokens,
-  addUsage,
-  type Changes,
-  noUsage,
-  type SessionId,
-  type Tokens,
-  type Usage,
-} from '../../core/group.ts';
+import type { AttemptKind, GroupEvent } from '../../core/event.ts';
+import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
-import type { Verdicts } from '../../core/plan/decision.ts';
+import type { Verdicts, WaitReason } from '../../core/plan/decision.ts';
 import { verdictsAtRest } from '../../core/plan/verdicts.ts';
 import { phaseOf } from '../../core/progress.ts';
 import { type SessionRecord, workedMs } from '../../core/session-state.ts';
 import { elapsedMs, type GroupState } from '../../core/state.ts';
-import type { GroupStatus, SessionStatus } from '../../core/status.ts';
-import { budgetReport, type ModelBudget } from '../budget.ts';
+import { budgetReport } from '../budget.ts';
 import { formatUtc } from '../format.ts';
 import { nextSteps } from '../summary.ts';
 import { conditionOf, machineName, messageAtRest, problemText, sessionTitle } from '../wording.ts';
 
-export interface ReportModel {
-  readonly version: 1;
-  readonly groupId: string;
-  readonly name: string;
-  readonly description: string;
-  readonly status: GroupStatus;
-  readonly reason?: string;
-  readonly message?: string;
-  readonly condition?: string;
-  /** The group is running according to its log, but has no runner. */
-  readonly interrupted?: true;
-  readonly rehearsal?: true;
-  readonly createdAt: string;
-  readonly asOf: string;
-  readonly elapsedMs: number;
-  readonly counts: Readonly<Record<SessionStatus, number>>;
-  readonly blocked: number;
-  readonly cost: ReportCost;
-  readonly tokens: Tokens;
-  readonly attempts: number;
-  readonly next: readonly string[];
-  readonly sessions: readonly ReportSession[];
-  readonly models: readonly ModelBudget[];
-  /** Absent if the group was never started. */
-  readonly timeline?: { readonly from: string; readonly to: string };
-}
-
-export interface ReportCost {
-  readonly spentUsd: number;
-  readonly estimated?: true;
-  readonly limitUsd?: number;
-  readonly reservedUsd: number;
-  readonly leftUsd?: number;
-  readonly onBudgetExceeded: string;
-  readonly removedUsd: number;
-}
-
-export interface ReportSession {
-  readonly id: SessionId;
-  readonly title: string;
-  readonly name?: string;
-  readonly description: string;
-  readonly projectPath: string;
-  readonly host?: string;
-  readonly status: SessionStatus;
-  readonly reason?: string;
-  readonly message?: string;
-  readonly next?: string;
-  readonly phase?: 'preparing' | 'working' | 'accepting';
-  readonly dependsOn: readonly SessionId[];
-  readonly blockedBy?: readonly SessionId[];
-  readonly model?: string;
-  readonly costUsd: number;
-  readonly estimated?: true;
-  readonly limitUsd?: number;
-  readonly tokens: Tokens;
-  readonly durationMs: number;
-  readonly turns: number;
-  readonly startedAt?: string;
-  readonly endedAt?: string;
-  readonly attempts: readonly ReportAttempt[];
-  readonly prompt: string;
-  readonly result?: string;
-  readonly structured?: unknown;
-  readonly work?: Changes;
-  readonly branch?: string;
-  readonly branchRemoved?: true;
-  readonly mergedInto?: string;
-  readonly rejection?: { readonly message: string; readonly output: string };
-  readonly warnings: readonly Warning[];
-}
+export type ReportModel = ReturnType<typeof reportModel>;
+export type ReportSession = ReturnType<typeof reportSession>;
 
 export interface ReportAttempt {
   readonly number: number;
@@ -127,7 +49,7 @@ export function reportModel(
   events: readonly GroupEvent[],
   nowMs: number,
   { live = new Map(), hasRunner = false, verdicts = verdictsAtRest(state) }: ReportContext = {},
-): ReportModel {
+) {
   const interrupted = state.status === 'running' && !hasRunner;
   const history = groupHistory(state, events, interrupted ? Date.parse(state.updatedAt) : nowMs);
   const { group } = state;
@@ -135,7 +57,11 @@ export function reportModel(
     state,
     live,
   );
-  const sessions = reportSessions(state, history.sessions, live, verdicts);
+  const sessions = [...state.sessions.values()].map((record) => {
+    const { id } = record.definition;
+    const past = history.sessions.get(id) ?? { attempts: [] };
+    return reportSession(state, record, past, live.get(id) ?? noUsage, verdicts(record));
+  });
   let tokens = state.usage.tokens;
   for (const usage of live.values()) tokens = addTokens(tokens, usage.tokens);
   return {
@@ -170,38 +96,33 @@ function iso(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-function reportSessions(
+function reportSession(
   state: GroupState,
-  history: ReadonlyMap<SessionId, SessionHistory>,
-  live: ReadonlyMap<SessionId, Usage>,
-  verdicts: Verdicts,
-): ReportSession[] {
-  return [...state.sessions.values()].map((record): ReportSession => {
-    const { id } = record.definition;
-    const past = history.get(id) ?? { attempts: [] };
-    const now = live.get(id) ?? noUsage;
-    const usage = addUsage(record.usage, now);
-    const why = verdicts(record);
-    const phase = record.state.status === 'running' ? phaseOf(record.state.attempt) : undefined;
-    const culprits = why?.reason === 'blocked' ? why.on : undefined;
-    const { message, advice } = problemText(state, record, why) ?? {};
-    const next = advice === undefined ? undefined : adviceText(advice);
-    return {
-      ...definitionOf(record),
-      status: record.state.status,
-      ...defined({ phase, reason: why?.reason, message, next, blockedBy: culprits }),
-      costUsd: usage.costUsd,
-      ...defined({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
-      tokens: usage.tokens,
-      durationMs: Math.max(workedMs(record), usage.durationMs),
-      turns: usage.turns,
-      attempts: past.attempts.map(({ id: _, ...attempt }) =>
-        (attempt.endedAt ?? attempt.acceptingAt) ? attempt : { ...attempt, ...figuresOf(now) },
-      ),
-      ...outcomeOf(record, past),
-      warnings: [...record.warnings],
-    };
-  });
+  record: SessionRecord,
+  past: SessionHistory,
+  now: Usage,
+  why: WaitReason | null,
+) {
+  const usage = addUsage(record.usage, now);
+  const phase = record.state.status === 'running' ? phaseOf(record.state.attempt) : undefined;
+  const culprits = why?.reason === 'blocked' ? why.on : undefined;
+  const { message, advice } = problemText(state, record, why) ?? {};
+  const next = advice === undefined ? undefined : adviceText(advice);
+  return {
+    ...definitionOf(record),
+    status: record.state.status,
+    ...defined({ phase, reason: why?.reason, message, next, blockedBy: culprits }),
+    costUsd: usage.costUsd,
+    ...defined({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
+    tokens: usage.tokens,
+    durationMs: Math.max(workedMs(record), usage.durationMs),
+    turns: usage.turns,
+    attempts: past.attempts.map(({ id: _, ...attempt }) =>
+      (attempt.endedAt ?? attempt.acceptingAt) ? attempt : { ...attempt, ...figuresOf(now) },
+    ),
+    ...outcomeOf(record, past),
+    warnings: record.warnings,
+  };
 }
 
 function definitionOf({ definition, model, host }: SessionRecord) {

@@ -308,12 +308,6 @@ interface Tick {
   readonly anchor: 'middle' | 'end';
 }
 
-interface Stretch extends Span {
-  readonly left: number;
-  readonly right: number;
-  readonly isIdle: boolean;
-}
-
 const bandWidth = 22;
 const tickGap = 74;
 /** The widest character of an axis label, pixels. */
@@ -328,17 +322,21 @@ const steps = [
 
 /** Maps `span` to `begin`..`end`. Long gaps between `busy` stretches are compressed. */
 export function timeScale(span: Span, busy: readonly Span[], begin: number, end: number): TimeScale {
-  const stretches = stretchesOf(span, longGaps(span, busy), begin, end);
+  const gaps = longGaps(span, busy);
+  const idleMs = gaps.reduce((sum, { from, to }) => sum + to - from, 0);
+  const busyMs = Math.max(1, span.to - span.from - idleMs);
+  const perMs = (end - begin - bandWidth * gaps.length) / busyMs;
   const place = (atMs: number): number => {
-    const stretch = stretches.find(({ to }) => atMs <= to) ?? stretches.at(-1);
-    if (stretch === undefined || atMs <= span.from) return begin;
-    const share = Math.min(1, (atMs - stretch.from) / Math.max(1, stretch.to - stretch.from));
-    return stretch.left + share * (stretch.right - stretch.left);
+    let x = begin + Math.max(0, Math.min(atMs, span.to) - span.from) * perMs;
+    for (const { from, to } of gaps) {
+      const idle = Math.max(0, Math.min(atMs, to) - from);
+      x += (idle / (to - from)) * bandWidth - idle * perMs;
+    }
+    return x;
   };
-  const bands = stretches
-    .filter(({ isIdle }) => isIdle)
-    .map((band) => ({ from: band.left, to: band.right, durationMs: band.to - band.from }));
-  return { place, ticks: ticksOf(stretches, begin, end), bands };
+  const bands = gaps.map(({ from, to }) => ({ from: place(from), to: place(to), durationMs: to - from }));
+  const step = stepFor(busyMs / Math.max(1, Math.floor((end - begin) / tickGap)));
+  return { place, ticks: ticksOf(span, gaps, step, place, end), bands };
 }
 
 /** Gaps of at least a minute and a tenth of the whole, so there are at most nine. */
@@ -353,40 +351,22 @@ function longGaps(span: Span, busy: readonly Span[]): Span[] {
   return gaps;
 }
 
-function stretchesOf(span: Span, gaps: readonly Span[], begin: number, end: number): Stretch[] {
-  const idleMs = gaps.reduce((sum, { from, to }) => sum + to - from, 0);
-  const perMs = (end - begin - bandWidth * gaps.length) / Math.max(1, span.to - span.from - idleMs);
-  const stretches: Stretch[] = [];
-  let x = begin;
-  let at = span.from;
-  const add = (to: number, isIdle: boolean): void => {
-    const pixels = isIdle ? bandWidth : (to - at) * perMs;
-    if (to > at) stretches.push({ from: at, to, left: x, right: x + pixels, isIdle });
-    if (to > at) x += pixels;
-    at = to;
-  };
-  for (const gap of gaps) {
-    add(gap.from, false);
-    add(gap.to, true);
-  }
-  add(span.to, false);
-  return stretches;
-}
-
-function ticksOf(stretches: readonly Stretch[], begin: number, end: number): Tick[] {
-  const busy = stretches.filter(({ isIdle }) => !isIdle);
-  const busyMs = busy.reduce((sum, { from, to }) => sum + to - from, 0);
-  const step = stepFor(busyMs / Math.max(1, Math.floor((end - begin) / tickGap)));
+function ticksOf(
+  span: Span,
+  gaps: readonly Span[],
+  step: number,
+  place: (atMs: number) => number,
+  end: number,
+): Tick[] {
   const ticks: Tick[] = [];
-  for (const { from, to, left: first, right: last } of busy) {
-    for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
-      const place = first + ((at - from) / (to - from)) * (last - first);
-      const before = ticks.at(-1);
-      if (before !== undefined && place - before.place < tickGap * 0.95) continue;
-      const label = tickLabel(at, before?.at ?? stretches[0]?.from ?? at);
-      const anchor = place + (label.length * letterWidth) / 2 > end ? 'end' : 'middle';
-      ticks.push({ at, place, label, anchor });
-    }
+  for (let at = Math.ceil(span.from / step) * step; at <= span.to; at += step) {
+    const gap = gaps.find(({ from, to }) => from < at && at < to);
+    if (gap !== undefined) at = Math.ceil(gap.to / step) * step;
+    const before = ticks.at(-1);
+    const x = place(at);
+    if (at > span.to || (before !== undefined && x - before.place < tickGap * 0.95)) continue;
+    const label = tickLabel(at, before?.at ?? span.from);
+    ticks.push({ at, place: x, label, anchor: x + (label.length * letterWidth) / 2 > end ? 'end' : 'middle' });
   }
   return ticks;
 }

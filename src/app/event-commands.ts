@@ -29,8 +29,6 @@ export function isAwaited(event: GroupEvent, { sessions }: GroupState): boolean 
 }
 
 export const eventCommandTimeoutMs = 30_000;
-/** Most commands at once, for a usage limit that comes and goes while a command hangs. */
-const runningMax = 8;
 const columnsMax = 200;
 
 export interface EventCommandsOptions {
@@ -55,10 +53,6 @@ export class EventCommands {
   /** Starts the commands for the event. Never throws. */
   tell(event: PublicEvent, commands: readonly string[]): void {
     for (const [index, command] of commands.entries()) {
-      if (this.#running.size >= runningMax) {
-        this.#warn(`An onEvent command is too slow: it was not run for ${event.type}.`);
-        continue;
-      }
       try {
         this.#start(event, command, index);
       } catch (error) {

@@ -3,7 +3,6 @@
  * otherwise it sends the command to the runner. Both use the checks and events of runner/request-answers.ts.
  */
 
-import { userMessage } from '../claude/control.ts';
 import { defined } from '../core/defined.ts';
 import type { EventBody, GroupEvent } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -24,7 +23,6 @@ import { stopGroup, stopSession } from '../runner/stop-group.ts';
 import { readLog } from '../store/event-log.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { type GroupWriter, type OpenFailure, openGroupWriter } from '../store/group-writer.ts';
-import { sessionPaths } from '../store/paths.ts';
 import {
   awaitAnswer,
   type PauseRequestMode,
@@ -35,7 +33,6 @@ import {
 import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
-import { hasOutput } from '../worker/adopt.ts';
 import type { AppContext } from './app-context.ts';
 import { foreignWorker, stopRehearsal } from './leftovers.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
@@ -387,9 +384,6 @@ function frozenBefore(world: World, group: GroupReference, seq: number): string 
   return last?.type === 'group_frozen' ? last.until : null;
 }
 
-/** Half the capacity of a pipe (64 KiB), so that the whole line is written at once. */
-const lineBytesMax = 32 * 1024;
-
 type SayOutcome = Special['say'];
 
 const sayHandler: RequestHandler<'say'> = {
@@ -407,44 +401,18 @@ function sayOutcomeOf({ state, messages }: SessionRecord, text: string): SayOutc
   return messages.includes(text) && !isListening ? 'next-attempt' : 'now';
 }
 
-/** Sends the message without a runner: through the FIFO of an orphaned worker, which outlives the runner. */
+/** Without a runner, the message waits for the next attempt. */
 async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf<'say'>): Promise<Result<SayOutcome>> {
-  const { sessionId, text } = command;
+  const { sessionId } = command;
   const checked = effectOf(world, writer, command);
   if (!checked.ok) return checked;
-  const record: SessionRecord | undefined = writer.state.sessions.get(sessionId);
-  // A worker that was being stopped must not begin another turn. The message waits for the next attempt.
-  if (record?.state.status === 'running' && record.state.attempt.stopping === undefined) {
+  if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
     const foreign = foreignWorker(world, writer, [sessionId]);
     if (foreign) return foreign;
-    const { attempt } = record.state;
-    const { process } = attempt;
-    const { fifo: path, transcript } = sessionPaths(writer.paths, sessionId);
-    // A thread of a killed worker may keep the read end open for a moment, so check that the process is alive.
-    const isAlive = process !== undefined && world.processes.isAlive(process);
-    // A worker without output may not have received its task yet and would take this message for the task.
-    const fifo = isAlive && hasOutput(world, attempt, transcript) ? world.fifos.openWriter(path) : null;
-    if (fifo !== null) {
-      try {
-        const line = userMessage(text, attempt.id, record.told?.length ?? 0);
-        if (Buffer.byteLength(line) > lineBytesMax) return tooLong();
-        writer.record(checked.value.events);
-        fifo.writeLine(line);
-        return ok('now');
-      } finally {
-        fifo.close();
-      }
-    }
-    // The worker ended without a runner. How it ended decides whether the session is retried or starts over.
     await stopSession(world, writer, sessionId, 'user');
   }
   const recorded = recordCommand(world, writer, command);
   return recorded.ok ? ok('next-attempt') : recorded;
-}
-
-function tooLong(): Result<never> {
-  const message = 'The message is longer than 32 KiB, which needs a live runner.';
-  return fail('usage', message, 'Put the material into a file of the project and send its path.');
 }
 
 const handlers: { readonly [K in keyof Special]: RequestHandler<K> } = {

@@ -32,14 +32,15 @@ const fileBytesMax = 256 * 1024;
 const variablesMax = 200;
 
 /** Dots are reserved for built-in names; `__proto__` would not become a key of an object. */
-const namePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
-const nameRule = 'a name has 1 to 64 letters, digits, "-" or "_", begins with a letter or "_" and is not "__proto__"';
+export const namePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+export const nameRule =
+  'a name has 1 to 64 letters, digits, "-" or "_", begins with a letter or "_" and is not "__proto__"';
 const numberPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 const booleans: Readonly<Record<string, string>> = { true: 'true', yes: 'true', false: 'false', no: 'false' };
 
 const variableName = schema((z) => z.string().regex(namePattern, nameRule).describe('Name between the braces'));
 /** YAML makes numbers and booleans of unquoted words; a variable is always text. */
-const plainValue = schema((z) =>
+export const plainValue = schema((z) =>
   z.union([z.string(), z.number(), z.boolean()], 'expected text, a number, true or false'),
 );
 

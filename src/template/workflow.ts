@@ -12,18 +12,18 @@ import { quoted, slugify } from '../core/id.ts';
 import { hint } from '../core/nearest.ts';
 import { storedSettings } from '../core/setting-values.ts';
 import { hasControl } from '../core/values.ts';
-import { type Problem, readYaml, type Validated } from '../store/yaml-text.ts';
+import { readYaml, type Validated } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import type { TemplatePlace } from './places.ts';
 import { settingsIn } from './setting-schema.ts';
 import { exampleValue, type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
 import { expandSessions } from './workflow/matrix.ts';
 import { Problems } from './workflow/problems.ts';
-import { ProjectFileCache } from './workflow/project-file.ts';
+import { type ProjectCommand, projectFileFor } from './workflow/project-file.ts';
 import { checkForm, type GroupSpec, type WorkflowFile } from './workflow/schema.ts';
-import { draftSession, templateOrProblem, type WorkflowDraft } from './workflow/session.ts';
+import { draftSession, type ProjectFolder, templateOrProblem, type WorkflowDraft } from './workflow/session.ts';
 import { wire } from './workflow/session-references.ts';
-import { noRepository, TemplateCache } from './workflow/template-cache.ts';
+import { memoize, noRepository, TemplateCache } from './workflow/template-cache.ts';
 import { collapsedLine, fillYamlText, meaningsIn } from './workflow/text.ts';
 import { shellCommand } from './workflow/work-settings.ts';
 
@@ -41,30 +41,15 @@ export interface WorkflowInput {
   readonly givenFolder?: string;
   /** The value of `~/`; without it such a path is a problem. */
   readonly home: string | undefined;
-  readonly given: GivenVariables;
+  /** Null checks without values and projects: variables and patterns stay as written. */
+  readonly given: GivenVariables | null;
   /** The template folders of a session; `projects` are folders, nearest first. */
   readonly places: (projects: readonly string[]) => readonly TemplatePlace[];
   /** The git repository of a folder, as in SessionDefinition; null for none. */
-  readonly repositoryOf: (folder: string) => string | null;
+  readonly repositoryOf?: (folder: string) => string | null;
 }
-
-type LoadInput = Omit<WorkflowInput, 'given' | 'repositoryOf'> & Partial<Pick<WorkflowInput, 'repositoryOf'>>;
 
 export function loadWorkflow(input: WorkflowInput): Validated<WorkflowDraft> {
-  return load(input, input.given);
-}
-
-/** Checks without values and projects: variables and patterns stay as written. Never throws. */
-export function validateWorkflowFile(
-  world: World,
-  input: Omit<LoadInput, 'world' | 'repositoryOf'>,
-): readonly Problem[] {
-  const { file, text, name, baseFolder, home, places } = input;
-  const loaded = load({ world, file, text, name, baseFolder, home, places }, null);
-  return loaded.ok ? [] : loaded.problems;
-}
-
-function load(input: LoadInput, given: GivenVariables | null): Validated<WorkflowDraft> {
   const { file } = input;
   // A byte order mark would only shift the columns of the first line.
   const text = input.text.replace(/^\ufeff/, '');
@@ -72,19 +57,14 @@ function load(input: LoadInput, given: GivenVariables | null): Validated<Workflo
   if (!yaml.ok) return yaml;
   const problems = new Problems(yaml.value, text, file);
   const form = checkForm(yaml.value, problems);
-  const draft = form === undefined ? undefined : draftOf(form, input, given, problems);
+  const draft = form === undefined ? undefined : draftOf(form, input, problems);
   return draft === undefined || problems.size > 0 ? { ok: false, problems: problems.all } : { ok: true, value: draft };
 }
 
-function draftOf(
-  form: WorkflowFile,
-  input: LoadInput,
-  given: GivenVariables | null,
-  problems: Problems,
-): WorkflowDraft {
-  const { world, baseFolder, home } = input;
+function draftOf(form: WorkflowFile, input: WorkflowInput, problems: Problems): WorkflowDraft {
+  const { world, baseFolder, home, repositoryOf } = input;
   const specs = form.vars ?? [];
-  const { values, looksUp } = valuesOf(specs, given, input, problems);
+  const { values, looksUp } = valuesOf(specs, input, problems);
   const about = headerOf(form, input.name, values, problems);
   const group = form.group ?? {};
   const shelf = new TemplateCache(input);
@@ -97,11 +77,15 @@ function draftOf(
   const matrix = { world, baseFolder, home, looksUp, problems };
   const families = expandSessions(form.sessions, meanings, matrix);
   const wiring = wire(families, problems);
-  const projects = new ProjectFileCache(world, looksUp ? input.repositoryOf : undefined);
+  const once = memoize();
+  const lookAt = (folder: string): ProjectFolder =>
+    looksUp && repositoryOf !== undefined
+      ? { repository: repositoryOf(folder), file: projectFileFor(world, folder) }
+      : { repository: undefined, file: { ok: true, value: null } };
   const context = {
-    ...{ ...matrix, shelf, group, about, groupConfigTemplate },
-    ...{ variables: specs, values, families, wiring, checkedConfigs: new Set<string>() },
-    ...{ projects, isolations: new Map() },
+    ...{ ...matrix, shelf, group, about, groupConfigTemplate, variables: specs, values, families, wiring },
+    ...{ checkedConfigs: new Set<string>(), isolations: new Map(), projectCommands: new Map<string, ProjectCommand>() },
+    projectAt: (folder: string) => once(folder, () => lookAt(folder)),
   };
   const order = wiring?.order ?? [...families.values()].flatMap(({ instances }) => instances);
   const sessions = order.map((instance) => draftSession(instance, context));
@@ -117,7 +101,7 @@ function draftOf(
     variables: values,
     sessions,
     workflow: { name: form.name ?? input.name, origin: input.file, digest: digestOf(input.text) },
-    projectCommands: projects.commands,
+    projectCommands: [...context.projectCommands.values()],
   };
 }
 
@@ -127,11 +111,9 @@ function draftOf(
  */
 function valuesOf(
   specs: readonly VariableSpec[],
-  given: GivenVariables | null,
-  input: Pick<WorkflowInput, 'world' | 'baseFolder' | 'givenFolder' | 'alsoKnown'>,
+  { world, baseFolder, givenFolder, alsoKnown = [], given }: WorkflowInput,
   problems: Problems,
 ): { readonly values: Readonly<Record<string, string>>; readonly looksUp: boolean } {
-  const { world, baseFolder, givenFolder, alsoKnown = [] } = input;
   const context = { world, folder: baseFolder, ...defined({ givenFolder }) };
   const standIns = Object.fromEntries(specs.map((spec) => [spec.name, standInFor(spec, baseFolder)]));
   if (given === null) {
@@ -157,18 +139,12 @@ function standInFor({ default: _default, ...spec }: VariableSpec, folder: string
   return spec.type === 'path' ? resolve(folder, example) : example;
 }
 
-interface Header {
-  readonly slug: string;
-  readonly name: string;
-  readonly description: string;
-}
-
 function headerOf(
   form: WorkflowFile,
   fileName: string,
   values: Readonly<Record<string, string>>,
   problems: Problems,
-): Header {
+): Pick<WorkflowDraft, 'slug' | 'name' | 'description'> {
   const slug = form.name ?? slugify(fileName);
   if (slug === '') problems.at([], 'name is missing, and no slug can be derived from the file name');
   const meanings = meaningsIn({ variables: [values] });

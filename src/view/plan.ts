@@ -37,6 +37,7 @@ export interface PlanDetails {
   readonly notes: readonly string[];
   readonly warnings: readonly string[];
   readonly day?: DayBudget;
+  /** Configuration that plain claude would use and the sessions do not. */
   readonly leftOut: readonly string[];
   readonly worktrees: readonly string[];
 }

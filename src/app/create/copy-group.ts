@@ -12,13 +12,11 @@ import { ownDefinition, type SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
 import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
-import { deleteGroupFolder, loadGroup } from '../../store/group-store.ts';
 import type { ConfigTemplate } from '../../template/config-template.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { titleOf } from '../../view/wording.ts';
 import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
 import type { AppContext } from '../app-context.ts';
-import { changeGroup } from '../group-commands.ts';
 import { findSessionOf, type LoadedGroup } from '../resolve.ts';
 import { rehearsalFor } from '../run/run-here.ts';
 import { createNewGroup, type NewGroup, withIds } from './new-group.ts';
@@ -33,33 +31,26 @@ export interface CopyOptions {
 
 const workflowBytesMax = 16 * 1024 * 1024;
 
-/** Returns the id of the copy. Holds the lock of the original, because the copy refers to its branches. */
-export async function copyGroup(context: AppContext, group: LoadedGroup, given: CopyOptions): Promise<Result<GroupId>> {
-  const rehearsal = await rehearsalOf(context, group.state, given.rehearse);
-  if (!rehearsal.ok) return rehearsal;
-  return changeGroup<GroupId>(context, group, {
-    direct: () => copyNow(context, group, given, rehearsal.value),
-    // The runner holds the lock. If another process changes the group after the runner ends, the checks below fail.
-    viaRunner: () => copyNow(context, group, given, rehearsal.value),
-  });
-}
-
-async function copyNow(
+/** Returns the id of the copy. */
+export async function copyGroup(
   context: AppContext,
-  { root, groupId, paths }: LoadedGroup,
-  { from, name }: CopyOptions,
-  rehearsal: EventBody | null,
+  { root, groupId, paths, state }: LoadedGroup,
+  { from, name, rehearse }: CopyOptions,
 ): Promise<Result<GroupId>> {
   const { world } = context;
-  const loaded = loadGroup(world, root, groupId);
-  if (!loaded.ok) return loaded;
-  const state = loaded.value;
+  const rehearsal = await rehearsalOf(context, state, rehearse);
+  if (!rehearsal.ok) return rehearsal;
   if (state.sessions.size === 0) {
     const next = advise('Add one with', ['session', 'add', groupId, '--project', 'DIR', '--prompt', 'TEXT']);
     return fail('usage', `Group ${groupId} has no sessions.`, next);
   }
-  const kept = from === undefined ? ok([]) : keptFrom(state, from, rehearsal !== null);
+  const kept = from === undefined ? ok([]) : keptFrom(state, from, rehearsal.value !== null);
   if (!kept.ok) return kept;
+  const lost = await lostWork(context, kept.value);
+  if (lost !== null) {
+    const next = advise('Run that session again, too, with', ['group', 'copy', groupId]);
+    return fail('not-found', `The work of session ${titleOf(state, lost)} is no longer in its repository.`, next);
+  }
   const templates = templatesOf(context, state, paths);
   if (!templates.ok) return templates;
   const workflow = readTextFile(world, paths.workflow, workflowBytesMax);
@@ -75,18 +66,12 @@ async function copyNow(
     sharedConfig: paths.sharedConfig,
     ...(workflow.ok ? { workflow: workflow.text } : {}),
     events: [
-      ...(rehearsal === null ? [] : [rehearsal]),
+      ...(rehearsal.value === null ? [] : [rehearsal.value]),
       ...kept.value.map((record) => inherited(groupId, record, ids)),
     ],
   };
   const created = createNewGroup(context, root, copy);
-  if (!created.ok) return created;
-  const { id } = created.value.group;
-  const lost = await lostWork(context, kept.value);
-  if (lost === null) return ok(id);
-  deleteGroupFolder(world, root, id);
-  const next = advise('Run that session again, too, with', ['group', 'copy', groupId]);
-  return fail('not-found', `The work of session ${titleOf(state, lost)} is no longer in its repository.`, next);
+  return created.ok ? ok(created.value.group.id) : created;
 }
 
 async function rehearsalOf(

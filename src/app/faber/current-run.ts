@@ -7,7 +7,6 @@ import {
   activeRunPath,
   type FaberProject,
   findProject,
-  isRunId,
   listRuns,
   readActiveRun,
   statePath,
@@ -134,18 +133,14 @@ export function ofWorkItem(run: FoundRun, workId: string | undefined): Result<Fo
 
 /** Resolves a run id or a unique prefix. */
 export function runNamed(context: AppContext, project: FaberProject, typed: string): Result<string> {
-  if (!isRunId(typed)) {
-    const next = 'A run id has at most 200 letters, digits, "-", "_" and ".".';
-    return fail('usage', `Not a valid run id: ${JSON.stringify(typed.slice(0, 100))}.`, next);
-  }
   const runs = listRuns(context.world.files, project);
   if (runs.includes(typed)) return ok(typed);
   const found = runs.filter((runId) => runId.startsWith(typed));
   if (found.length === 1) return ok(found[0] as string);
   const next = advise('List them with', ['faber', 'status']);
-  if (found.length > 1)
-    return fail('ambiguous', `${found.length} runs begin with ${typed}: ${found.join(', ')}.`, next);
-  return fail('not-found', `There is no run ${typed} in ${project.root}/${project.runs}.`, next);
+  const what = safeLine(typed, 200);
+  if (found.length > 1) return fail('ambiguous', `${found.length} runs begin with ${what}: ${found.join(', ')}.`, next);
+  return fail('not-found', `There is no run ${what} in ${project.root}/${project.runs}.`, next);
 }
 
 function runsInProgress(context: AppContext, project: FaberProject): FoundRun[] {

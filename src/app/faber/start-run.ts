@@ -45,17 +45,8 @@ export function newRun(context: AppContext, run: Omit<NewRun, 'runId'>): NewRun 
   return { ...run, runId: `fractary-faber-${run.workId}-${stamp(clock.now())}-${suffix}` };
 }
 
-/**
- * Starts the run in the worktree of the project. `decidedOn`: the active run when the user decided; fails with `busy`
- * if it has changed. `isOwnTree`: the worktree was created for this run.
- */
-export function startHere(
-  context: AppContext,
-  project: FaberProject,
-  run: NewRun,
-  decidedOn: string | null,
-  isOwnTree = false,
-): Result<void> {
+/** Starts the run in the worktree of the project. `isOwnTree`: the worktree was created for this run. */
+export function startHere(context: AppContext, project: FaberProject, run: NewRun, isOwnTree = false): Result<void> {
   const { files, clock } = context.world;
   const nowMs = clock.now();
   const { phases } = run.config;
@@ -66,7 +57,7 @@ export function startHere(
   const state = isOwnTree || who.sessionId === undefined ? made : beginSession(made, who).state;
   // Write the state first, so that the active run always has one.
   const created = createState(files, project, { runId: run.runId, state });
-  const active = created.ok ? activate(context, project, run.runId, decidedOn) : created;
+  const active = created.ok ? activate(context, project, run.runId) : created;
   // The run could not become active, so remove its state.
   if (!active.ok) tryPath(() => files.remove(join(project.root, project.runs, run.runId)));
   return active;
@@ -93,8 +84,7 @@ export async function startBeside(
   const entry = { ...run, path: there.top, branch, createdAt: new Date(clock.now()).toISOString() };
   const { main } = repository.value;
   const tracked = trackWorktree(files, main, entry);
-  // A committed active run came with the checkout and belongs to another worktree.
-  const begun = tracked.ok ? startHere(context, there, run, activeNow(context, there), true) : tracked;
+  const begun = tracked.ok ? startHere(context, there, run, true) : tracked;
   if (!begun.ok) {
     // Leave neither a folder without a run nor an entry without a folder.
     if (tracked.ok) untrackWorktree(files, main, there.top);
@@ -107,8 +97,6 @@ export async function startBeside(
 export interface Conflict {
   readonly runId: string;
   readonly workId: string | undefined;
-  /** Set if it is unknown whether the run is in progress. */
-  readonly trouble?: string;
 }
 
 /** Null if the worktree is free. */
@@ -121,22 +109,13 @@ export function conflictWith(context: AppContext, project: FaberProject, newRunI
   const { files } = context.world;
   const state = loadState(files, project, active.runId);
   const { runId } = active;
-  if (state.ok) {
-    if (state.value.status !== inProgress || !belongsHere(files, project, state.value)) return ok(null);
-    return ok({ runId, workId: foreignText(state.value.work_id ?? '') || undefined });
-  }
   // A run without a state cannot continue.
-  if (state.failure.reason === 'not-found') return ok(null);
-  return ok({ runId, workId: undefined, trouble: state.failure.message });
+  if (!state.ok) return state.failure.reason === 'not-found' ? ok(null) : state;
+  if (state.value.status !== inProgress || !belongsHere(files, project, state.value)) return ok(null);
+  return ok({ runId, workId: foreignText(state.value.work_id ?? '') || undefined });
 }
 
-/** Makes the run active. Fails with `busy` if the active run has changed since the user decided. */
-export function activate(
-  context: AppContext,
-  project: FaberProject,
-  runId: string,
-  decidedOn: string | null,
-): Result<void> {
+export function activate(context: AppContext, project: FaberProject, runId: string): Result<void> {
   const { files } = context.world;
   const made = makeFolderInProject(files, project, dirname(activeRunPath(project)));
   if (!made.ok) return made;
@@ -144,21 +123,9 @@ export function activate(
   const written = updateExclusively(files, {
     path: files.realPath(path) ?? path,
     bytesMax: 4096,
-    change: (before) => {
-      const now = new TextDecoder().decode(before ?? new Uint8Array(0)).trim();
-      if (now !== (decidedOn ?? '') && now !== runId) {
-        return fail('busy', `The run ${now} was made active by another command.`, 'Run the command again.');
-      }
-      return ok(new TextEncoder().encode(`${runId}\n`));
-    },
+    change: () => ok(new TextEncoder().encode(`${runId}\n`)),
   });
   return written.ok ? ok(undefined) : written;
-}
-
-/** The active run, or null. */
-export function activeNow(context: AppContext, project: FaberProject): string | null {
-  const active = readActiveRun(context.world.files, project);
-  return active.kind === 'run' ? active.runId : null;
 }
 
 /** claude's Bash tool passes on 30,000 characters of output. */

@@ -274,10 +274,8 @@ async function keepRun(context: AppContext, main: FaberProject, { path, runId }:
       if (files.entryKind(from) !== 'file') continue;
       const bytes = files.readBytes(from, 0, files.info(from)?.size ?? 0);
       if (files.entryKind(to) !== null) {
-        const there = files.readBytes(to, 0, bytes.length + 1);
-        if (Buffer.compare(there, bytes) === 0) continue;
         const next = 'Commit it here and merge the branch, or keep one of the two by hand.';
-        return fail('illegal-transition', `${inTree(name)} differs from the one in ${briefPath(main.root)}.`, next);
+        return fail('illegal-transition', `${inTree(name)} is in ${briefPath(main.root)}, too.`, next);
       }
       files.makeFolder(dirname(to), 'project');
       files.writeBytes(to, bytes, { durable: true, access: 'project', like: from });

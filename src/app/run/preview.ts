@@ -7,14 +7,14 @@ import { adviceText, see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
-import type { DayBudget, HostSlots } from '../../core/plan/decision.ts';
+import type { HostSlots } from '../../core/plan/decision.ts';
 import { unsatisfiableRequirements } from '../../core/plan/placement.ts';
 import { costHistory, type Preview, previewOf } from '../../core/plan/preview.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { ResolvedConfig } from '../../template/config-layers.ts';
-import type { Missing } from '../../view/plan.ts';
+import type { Missing, PlanDetails } from '../../view/plan.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { checkLimits } from '../../worker/limits.ts';
 import {
@@ -40,19 +40,9 @@ export interface PreviewOptions {
   readonly acceptClaude?: string | undefined;
 }
 
-export interface RunPreview {
+export interface RunPreview extends Omit<PlanDetails, 'details'> {
   readonly preview: Preview;
-  readonly spentUsd: number;
-  readonly missing: readonly Missing[];
   readonly configs: Configs;
-  readonly modes: ReadonlyMap<SessionId, string>;
-  readonly notes: readonly string[];
-  readonly warnings: readonly string[];
-  readonly day?: DayBudget;
-  /** Sentences on configuration that plain claude would use and the sessions do not. */
-  readonly leftOut: readonly string[];
-  /** Sentences on size and location of worktrees. */
-  readonly worktrees: readonly string[];
 }
 
 /** The copies in the folder of the group, or the templates of a group that does not exist yet. */

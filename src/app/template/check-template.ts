@@ -15,7 +15,7 @@ import { isProgramName, loadPromptTemplate } from '../../template/prompt-templat
 import { decodeText, readTextFile } from '../../template/text-file.ts';
 import { exampleValue } from '../../template/variables.ts';
 import { isProjectFile, loadProjectFile } from '../../template/workflow/project-file.ts';
-import { validateWorkflowFile } from '../../template/workflow.ts';
+import { loadWorkflow } from '../../template/workflow.ts';
 import type { AppContext } from '../app-context.ts';
 import { kindOfPath, type NamedTemplate, placesFor } from '../create/named-template.ts';
 import { lookAt, tryPath } from '../path-argument.ts';
@@ -148,5 +148,7 @@ export function workflowTextProblems(
   beside: readonly TemplatePlace[] = [],
 ): readonly Problem[] {
   const places = (projects: readonly string[]) => [...beside, ...placesFor(context, projects)];
-  return validateWorkflowFile(context.world, { ...file, text, home: context.env.HOME, places });
+  const { world, env } = context;
+  const loaded = loadWorkflow({ world, ...file, text, home: env.HOME, places, given: null });
+  return loaded.ok ? [] : loaded.problems;
 }

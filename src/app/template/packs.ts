@@ -6,7 +6,6 @@ import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { checkOut, filesAt } from '../../git/checkout.ts';
 import { syncDisks } from '../../git/leftover-files.ts';
 import { nameOfSource, parseRef, parseRepository, splitRef, type UrlCredentials } from '../../git/source.ts';
-import { systemFailure } from '../../store/system-failure.ts';
 import { type Problem, problemsFailure } from '../../store/yaml-text.ts';
 import {
   findPack,
@@ -103,7 +102,7 @@ export async function updatePacks(
 async function tryUpdate(
   context: AppContext,
   packs: string,
-  { name, note, folder }: InstalledPack,
+  { name, note }: InstalledPack,
   ref: string | undefined,
 ): Promise<Result<UpdatedPack>> {
   if (note === null) {
@@ -114,18 +113,13 @@ async function tryUpdate(
     );
     return fail('corrupt-file', 'Its pack.json is missing or cannot be read, so its source is not known.', next);
   }
-  try {
-    const source = packSource(context, note.source, ref ?? note.ref);
-    if (!source.ok) return source;
-    const installed = await install(context, packs, name, source.value, note);
-    if (!installed.ok) return installed;
-    const isSame = note.commit === installed.value.note.commit && note.ref === installed.value.note.ref;
-    if (isSame) return ok({ name, status: 'unchanged', note });
-    return ok({ name, status: 'updated', from: note, ...installed.value });
-  } catch (error) {
-    // Continue with the other packs.
-    return { ok: false, failure: systemFailure(folder, error) };
-  }
+  const source = packSource(context, note.source, ref ?? note.ref);
+  if (!source.ok) return source;
+  const installed = await install(context, packs, name, source.value, note);
+  if (!installed.ok) return installed;
+  const isSame = note.commit === installed.value.note.commit && note.ref === installed.value.note.ref;
+  if (isSame) return ok({ name, status: 'unchanged', note });
+  return ok({ name, status: 'updated', from: note, ...installed.value });
 }
 
 /** Resolves the address and ref of a pack. */
@@ -160,19 +154,14 @@ function packName({ source }: PackSource, given: string | undefined): Result<str
   return fail('usage', `${what}: ${JSON.stringify(name.slice(0, 100))}.`, `Give one with --name: ${rule}.`);
 }
 
-function checkFree({ world }: AppContext, packs: string, name: string, { source, ref }: PackSource): Result<void> {
+function checkFree({ world }: AppContext, packs: string, name: string, { source }: PackSource): Result<void> {
   // Some file systems ignore case.
   const other = listPacks(world, packs).find((pack) => pack.name.toLowerCase() === name.toLowerCase());
   if (other === undefined) return ok(undefined);
-  if (other.note?.source !== source) {
-    const from = other.note === null ? '' : ` from ${other.note.source}`;
-    const remove = ['template', 'remove', other.name];
-    const next = advise('Give this one another name with --name, or remove that one with', remove);
-    return fail('duplicate', `The template pack ${other.name}${from} already exists.`, next);
-  }
-  const more = ref === undefined || ref === other.note.ref ? [] : ['--ref', ref];
-  const next = advise('Use', ['template', 'update', other.name, ...more]);
-  return fail('duplicate', `The template pack ${other.name} is already installed from there.`, next);
+  const change = ['template', other.note?.source === source ? 'update' : 'remove', other.name];
+  const next = advise('Give this one another name with --name, or use', change);
+  const from = other.note === null ? '' : ` from ${other.note.source}`;
+  return fail('duplicate', `The template pack ${other.name}${from} already exists.`, next);
 }
 
 /** Fetches a pack at one commit, checks and installs it. On failure, changes nothing. */

@@ -42,13 +42,9 @@ export class Problems {
     this.add(this.#yaml.problemAtKey(path, key, message));
   }
 
-  /** At the `nth` (counted from 0) reference in the text under `path` that is written as `source`. */
-  atPlace(path: YamlPath, source: string, nth: number, message: string): void {
-    const start = this.#yaml.scalarAt(path)?.offset ?? this.#text.length;
-    let offset = this.#text.indexOf(source, start);
-    for (let seen = 0; offset >= 0 && seen < nth; seen += 1) {
-      offset = this.#text.indexOf(source, offset + source.length);
-    }
+  /** At the first reference in the text under `path` that is written as `source`. */
+  atPlace(path: YamlPath, source: string, message: string): void {
+    const offset = this.#text.indexOf(source, this.#yaml.scalarAt(path)?.offset ?? this.#text.length);
     // A text with escapes, or a folded one, does not contain the reference as written.
     if (offset < 0) this.at(path, message);
     else {

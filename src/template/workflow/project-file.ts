@@ -15,8 +15,7 @@ import { upToRepository } from '../places.ts';
 import { schemaShape, settingsIn } from '../setting-schema.ts';
 import { readTextFile } from '../text-file.ts';
 import { Problems } from './problems.ts';
-import { memoize } from './template-cache.ts';
-import { type GivenWork, type SessionRepository, shellCommand } from './work-settings.ts';
+import { type GivenWork, shellCommand } from './work-settings.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
 
@@ -76,36 +75,4 @@ export interface ProjectCommand {
   readonly file: string;
   readonly key: 'accept' | 'setup';
   readonly command: string;
-}
-
-/** The projects' files, each looked up once. */
-export class ProjectFileCache {
-  readonly #world: World;
-  readonly #repositoryOf: ((folder: string) => string | null) | undefined;
-  readonly #once = memoize();
-  readonly #commands = new Map<string, ProjectCommand>();
-
-  /** Without `repositoryOf` nothing is looked up. */
-  constructor(world: World, repositoryOf: ((folder: string) => string | null) | undefined) {
-    this.#world = world;
-    this.#repositoryOf = repositoryOf;
-  }
-
-  repositoryOf(folder: string): SessionRepository {
-    const find = this.#repositoryOf;
-    return find === undefined ? undefined : this.#once(`repository ${folder}`, () => find(folder));
-  }
-
-  fileFor(folder: string): Validated<ProjectFile | null> {
-    if (this.#repositoryOf === undefined) return { ok: true, value: null };
-    return this.#once(`file ${folder}`, () => projectFileFor(this.#world, folder));
-  }
-
-  use(command: ProjectCommand): void {
-    this.#commands.set(JSON.stringify([command.file, command.key]), command);
-  }
-
-  get commands(): readonly ProjectCommand[] {
-    return [...this.#commands.values()];
-  }
 }

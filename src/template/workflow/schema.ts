@@ -11,20 +11,15 @@ import { isObject } from '../../store/json.ts';
 import { zod } from '../../store/schema.ts';
 import { checkYaml, type YamlText } from '../../store/yaml-text.ts';
 import { schemaShape } from '../setting-schema.ts';
-import { variableMap } from '../variables.ts';
+import { namePattern, nameRule, plainValue, variableMap } from '../variables.ts';
 import type { Problems } from './problems.ts';
 
 const z = zod();
 
 const slugRule = 'expected lower-case letters, digits and single hyphens, at most 64';
-/** For variables and the keys of a matrix. */
-const keyPattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
-const keyRule = 'expected 1 to 64 letters, digits, "-" or "_"';
 const templatePattern = /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,63}|.*\/.*)$/;
 const templateRule = 'expected the name of a template (letters, digits, ".", "_" and "-"), or a path with a "/"';
-const textRule = 'expected text, a number, true or false';
 
-const plainValue = z.union([z.string(), z.number(), z.boolean()], textRule);
 const templateName = z.string().regex(templatePattern, templateRule);
 const oneOrMore = (what: string) => z.union([z.string(), z.array(z.string()).min(1)], what);
 
@@ -43,7 +38,7 @@ const projects = z
   .describe('Project folders, with one session for each: a path or pattern with * ? ** {a,b}, a list, or a file');
 
 const matrixValues = z
-  .array(plainValue, 'expected a list of values')
+  .array(plainValue(), 'expected a list of values')
   .min(1)
   .describe('One session for each value, available as {{matrix.KEY}}');
 
@@ -57,7 +52,7 @@ const matrix = z
       // `{{matrix.project}}` and `{{matrix.name}}` come from `projects`.
       if (key === 'project' || key === 'name')
         refuse(`"${key}" is reserved: {{matrix.${key}}} comes from "projects"`, key);
-      else if (!keyPattern.test(key)) refuse(`it is not a valid key: ${keyRule}`, key);
+      else if (!namePattern.test(key)) refuse(`it is not a valid key: ${nameRule}`, key);
     }
     if (Object.keys(values).length === 0) refuse('a matrix needs a key, such as "projects"');
   })
@@ -86,7 +81,7 @@ const session = z
     prompt: z.string().optional().describe('The task; with a template, fills its {{prompt}} or replaces it'),
     template: templateName.optional().describe('Name or path of the prompt template for the task'),
     vars: z
-      .record(z.string().regex(keyPattern, keyRule), plainValue)
+      .record(z.string().regex(namePattern, nameRule), plainValue())
       .optional()
       .describe('Values for the variables of the templates'),
     dependsOn: oneOrMore('expected the name of a session, or a list of them')

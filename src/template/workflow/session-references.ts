@@ -2,12 +2,13 @@
  * References to sessions in a workflow: `NAME`, `NAME[*]`, `NAME[VALUE]`, `NAME[matrix.KEY]` in `dependsOn`, and the
  * same inside `{{sessions.NAME.result}}`; and the resulting graph of dependencies.
  */
-import { buildGraph } from '../../core/graph.ts';
+import { ancestorsOf, buildGraph } from '../../core/graph.ts';
 import type { PromptReference } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { hint } from '../../core/nearest.ts';
 import type { Families, Family, Instance, MatrixValue } from './matrix.ts';
 import type { Problems } from './problems.ts';
+import { memoize } from './template-cache.ts';
 
 export interface ReferenceTarget {
   readonly family: Family;
@@ -235,12 +236,12 @@ export function wire(families: Families, problems: Problems): Wiring | undefined
   for (const instance of instances) dependsOn.set(instance, dependenciesOf(instance, families, problems));
   const order = orderOf(instances, dependsOn, problems);
   if (order === undefined) return undefined;
-  const known = new Map<Instance, ReadonlySet<Instance>>();
-  const isAncestor = (from: Instance, to: Instance): boolean => {
-    const ancestors = known.get(to) ?? ancestorsOf(to, dependsOn);
-    known.set(to, ancestors);
-    return ancestors.has(from);
-  };
+  const nodes = new Map(
+    [...dependsOn].map(([{ key }, others]) => [key, { dependsOn: [...others].map((one) => one.key) }]),
+  );
+  const once = memoize();
+  const isAncestor = (from: Instance, to: Instance): boolean =>
+    once(to.key, () => ancestorsOf(nodes, [to.key])).has(from.key);
   return { order, dependsOn, isAncestor };
 }
 
@@ -263,12 +264,10 @@ function dependenciesOf(instance: Instance, families: Families, problems: Proble
   return found;
 }
 
-type Edges = ReadonlyMap<Instance, ReadonlySet<Instance>>;
-
 /** The graph gets only numbers for ids: a session may have the name of an object property. */
 function orderOf(
   instances: readonly Instance[],
-  dependsOn: Edges,
+  dependsOn: Wiring['dependsOn'],
   problems: Problems,
 ): readonly Instance[] | undefined {
   const ids = new Map(instances.map((instance, index) => [instance, `${index}`]));
@@ -286,16 +285,4 @@ function orderOf(
   const sentence = message.replace(/^T/, 't').replace(/\.$/, '');
   problems.at(first === undefined ? ['sessions'] : ['sessions', first.family.key, 'dependsOn'], sentence);
   return undefined;
-}
-
-function ancestorsOf(instance: Instance, dependsOn: Edges): ReadonlySet<Instance> {
-  const found = new Set<Instance>();
-  const open = [instance];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    for (const dependency of dependsOn.get(next) ?? []) {
-      if (!found.has(dependency)) open.push(dependency);
-      found.add(dependency);
-    }
-  }
-  return found;
 }

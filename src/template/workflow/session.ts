@@ -13,7 +13,7 @@ import { hint } from '../../core/nearest.ts';
 import { keyOf, storedSettings } from '../../core/setting-values.ts';
 import { hasControl, promptProblem } from '../../core/values.ts';
 import { isObject } from '../../store/json.ts';
-import type { YamlPath } from '../../store/yaml-text.ts';
+import type { Validated, YamlPath } from '../../store/yaml-text.ts';
 import { configTemplateLayer, resolveConfig } from '../config-layers.ts';
 import { type ConfigTemplate, renderConfigTemplate } from '../config-template.ts';
 import { type FilledText, insertText, lookupSurroundings, parsePieces } from '../render.ts';
@@ -21,7 +21,7 @@ import { settingsIn } from '../setting-schema.ts';
 import { resolveVariables, type VariableSpec } from '../variables.ts';
 import { type Families, type Instance, type MatrixContext, matrixTexts, realFolder, resolvePath } from './matrix.ts';
 import type { Problems } from './problems.ts';
-import type { ProjectCommand, ProjectFile, ProjectFileCache } from './project-file.ts';
+import type { ProjectCommand, ProjectFile } from './project-file.ts';
 import type { GroupSpec, SessionSpec } from './schema.ts';
 import { parseReference, type ReferenceTarget, select, type Wanted, type Wiring } from './session-references.ts';
 import { type CachedTemplate, noRepository, type TemplateCache } from './template-cache.ts';
@@ -32,6 +32,7 @@ import {
   noBranchFault,
   type ResolvedWork,
   resolveWork,
+  type SessionRepository,
   shellCommand,
   wholeVariable,
   workFaults,
@@ -81,9 +82,16 @@ export interface SessionContext extends MatrixContext {
   readonly wiring: Wiring | undefined;
   /** Sessions of the file whose config was checked already. */
   readonly checkedConfigs: Set<string>;
-  readonly projects: ProjectFileCache;
+  readonly projectAt: (folder: string) => ProjectFolder;
+  /** Commands of the projects' own files that sessions will run, by file and key. */
+  readonly projectCommands: Map<string, ProjectCommand>;
   /** Of the sessions drafted so far; dependencies are always among them. */
   readonly isolations: Map<Instance, IsolationMode | undefined>;
+}
+
+export interface ProjectFolder {
+  readonly repository: SessionRepository;
+  readonly file: Validated<ProjectFile | null>;
 }
 
 interface SessionView {
@@ -139,9 +147,9 @@ function valuesFor(
 
 function workOf(view: SessionView, context: SessionContext): ResolvedWork {
   const { spec, path, projectPath } = view;
-  const { group, problems, projects } = context;
-  const repository = projects.repositoryOf(projectPath);
-  const file = isUntrusted(view, context) ? ({ ok: true, value: null } as const) : projects.fileFor(projectPath);
+  const { group, problems } = context;
+  const { repository, ...found } = context.projectAt(projectPath);
+  const file = isUntrusted(view, context) ? ({ ok: true, value: null } as const) : found.file;
   if (!file.ok) problems.add(...file.problems);
   const ofProject = file.ok && file.value !== null ? file.value : undefined;
   const own = givenWork(spec, path, view, context);
@@ -167,13 +175,14 @@ function noteCommands(
   ofProject: ProjectFile | undefined,
   nearer: readonly GivenWork[],
   settings: ResolvedWork,
-  { projects }: SessionContext,
+  { projectCommands }: SessionContext,
 ): void {
   if (ofProject === undefined) return;
   for (const key of ['accept', 'setup'] as const) {
     const command = settings[key];
     const isOfProject = nearer.every((work) => work[key] === undefined);
-    if (command !== undefined && isOfProject) projects.use({ file: ofProject.path, key, command });
+    if (command === undefined || !isOfProject) continue;
+    projectCommands.set(`${key} ${ofProject.path}`, { file: ofProject.path, key, command });
   }
 }
 

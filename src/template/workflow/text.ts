@@ -29,12 +29,9 @@ export function fillYamlText(
   meanings: NameLookup,
   problems: Problems,
 ): FilledText<OpenPlace> {
-  const seen = new Map<string, number>();
-  return fill(text, ({ name, source }) => {
-    const nth = seen.get(source) ?? 0;
-    seen.set(source, nth + 1);
-    return valueFor(meanings(name), (message) => problems.atPlace(path, source, nth, message));
-  });
+  return fill(text, ({ name, source }) =>
+    valueFor(meanings(name), (message) => problems.atPlace(path, source, message)),
+  );
 }
 
 /** Fills in the body of a template file. `note` ends each problem, because many sessions may use the file. */

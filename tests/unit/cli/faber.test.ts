@@ -332,7 +332,7 @@ describe('bad input', () => {
     [['start', '--work-id', '1', '--workflow', '../x'], 2, 'is not a workflow name'],
     [['start', '--work-id', '1', '--project', 'nowhere'], 2, 'does not exist'],
     [['resume', 'nothing'], 2, 'There is no run nothing'],
-    [['resume', '../..'], 2, 'Not a valid run id'],
+    [['resume', '../..'], 2, 'There is no run ../..'],
     [['phase', 'biuld'], 2, 'Did you mean build?'],
     [['phase', 'build', '--artifact', 'x'], 2, 'It must be a name and a value'],
     [['phase', 'build', '--artifact', 'spec_path=nowhere.md'], 2, 'does not exist'],

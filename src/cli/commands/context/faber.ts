@@ -15,7 +15,6 @@ import {
 } from '../../../app/faber/current-run.ts';
 import {
   activate,
-  activeNow,
   bashCharactersMax,
   beginPhase,
   conflictWith,
@@ -112,14 +111,13 @@ async function start(context: Context, given: StartGiven): Promise<CommandResult
   const config = need(soundConfig(context, project, workflow));
   await tidyWorktrees(context, project);
   const run = newRun(context, { workId, workflow, config });
-  const decidedOn = activeNow(context, project);
   const choice = worktree ? 'worktree' : await choose(context, { ...run, project, takeOver, offersWorktree: true });
   if (choice === 'worktree') return say(context, need(await startBeside(context, project, run)), run, json);
   if (choice === 'cancel') {
     context.stderr.line('Workflow start cancelled. Use separate worktrees for concurrent workflows.');
     return exitCode.failed;
   }
-  need(startHere(context, project, run, decidedOn));
+  need(startHere(context, project, run));
   await say(context, project, run, json);
   beginPhase(context, project, { ...run, phase: config.phases[0] ?? '' });
 }
@@ -150,13 +148,12 @@ async function choose(
   context: Context,
   { runId, workId, project, takeOver, offersWorktree }: NewRunRequest,
 ): Promise<'take-over' | 'worktree' | 'cancel'> {
-  const conflict = need(conflictWith(context, project, runId));
-  if (conflict === null || takeOver) return 'take-over';
+  const conflict = takeOver ? null : need(conflictWith(context, project, runId));
+  if (conflict === null) return 'take-over';
   const { stderr } = context;
   stderr.line('WARNING: Another workflow is active in this worktree');
   const item = conflict.workId === undefined ? '' : ` (work item ${conflict.workId})`;
-  const indented = [`Active: ${conflict.runId}${item}`, `New: ${runId}`, conflict.trouble ?? ''];
-  stderr.lines(indented.filter((line) => line !== '').map((line) => `   ${safeLine(line, 600)}`));
+  stderr.lines([`Active: ${conflict.runId}${item}`, `New: ${runId}`].map((line) => `   ${safeLine(line, 600)}`));
   if (conflict.workId === workId) {
     stderr.line(`It is for the same work item. Resume it with: ${commandText(['faber', 'resume', conflict.runId])}`);
   }
@@ -209,11 +206,10 @@ async function resume(context: Context, typed: string, { takeOver, json, ...give
     refuse('illegal-transition', `The run ${runId} is completed.`, next);
   }
   const config = need(soundConfig(context, project, workflowName(workflow_id)));
-  const decidedOn = activeNow(context, project);
   const workId = foreignText(work_id ?? '');
   const choice = await choose(context, { runId, workId, project, takeOver, offersWorktree: false });
   if (choice !== 'take-over') return exitCode.failed;
-  need(activate(context, project, runId, decidedOn));
+  need(activate(context, project, runId));
   const who = currentActor(context, project);
   const { nowMs } = who;
   const changed = need(

@@ -15,18 +15,18 @@ import { defined } from '../../../core/defined.ts';
 import { describeFailure, ok, publicFailure } from '../../../core/failure.ts';
 import { nearest } from '../../../core/nearest.ts';
 import { inOrder, problemsFailure } from '../../../store/yaml-text.ts';
-import { type ConfigTemplate, renderConfigTemplate } from '../../../template/config-template.ts';
+import { loadConfigTemplate, renderConfigTemplate } from '../../../template/config-template.ts';
 import {
   describeVariable,
-  type LoadedTemplate,
-  loadTemplate,
-  templateDescription,
+  loadPage,
+  type ShownFile,
+  shownFiles,
+  type TemplatePage,
 } from '../../../template/describe.ts';
 import { findPack, type InstalledPack, type PackNote, removePack, withPacks } from '../../../template/pack.ts';
 import { type FoundTemplate, type ListedTemplate, listTemplates, templateKinds } from '../../../template/places.ts';
-import { isProgramName, renderPrompt } from '../../../template/prompt-template.ts';
+import { isProgramName, loadPromptTemplate, renderPrompt } from '../../../template/prompt-template.ts';
 import type { Lookup } from '../../../template/render.ts';
-import { decodeText } from '../../../template/text-file.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../../template/variables.ts';
 import { formatTable, plural, type TableCell, titled } from '../../../view/format.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
@@ -68,10 +68,9 @@ interface Row {
 }
 
 function rowOf(context: Context, listed: ListedTemplate): Row {
-  const loaded = loadTemplate(context.world, listed.template);
-  if (!loaded.ok) return { listed, description: '', aliases: [], problems: loaded.problems.length };
-  const aliases = loaded.value.kind === 'config' ? loaded.value.aliases : [];
-  return { listed, description: templateDescription(loaded.value), aliases, problems: 0 };
+  const page = loadPage(context.world, listed.template);
+  if (!page.ok) return { listed, description: '', aliases: [], problems: page.problems.length };
+  return { listed, ...page.value, problems: 0 };
 }
 
 function plainRow({ listed: { template, hides }, description, aliases, problems }: Row): object {
@@ -124,64 +123,24 @@ export function defineTemplateShow(command: Command, context: Context): void {
     .action((name, { kind, json }) =>
       context.run(() => {
         const found = need(findNamed(context, templateFolders(context), name, kind));
-        const loaded = loadTemplate(context.world, found);
-        if (!loaded.ok) return problemsFailure(`The ${found.kind} template`, loaded.problems);
-        const page = pageOf(loaded.value);
-        if (json) context.stdout.json(plainPage(found, page));
-        else print(context, found, page);
+        const page = loadPage(context.world, found);
+        if (!page.ok) return problemsFailure(`The ${found.kind} template`, page.problems);
+        if (json) context.stdout.json(plainPage(found, page.value));
+        else print(context, found, page.value);
       }),
     );
 }
 
-interface Page {
-  readonly description: string;
-  readonly variables: readonly VariableSpec[];
-  readonly aliases: readonly string[];
-  /** The text of a prompt or workflow, or the files of a config. */
-  readonly content: string | readonly ShownFile[];
-}
-
-interface ShownFile {
-  readonly path: string;
-  readonly bytes: number;
-  /** Null if the file is not text. */
-  readonly text: string | null;
-}
-
-function pageOf(loaded: LoadedTemplate): Page {
-  const description = templateDescription(loaded);
-  switch (loaded.kind) {
-    case 'prompt': {
-      const { body, variables } = loaded.prompt;
-      return { description, variables, aliases: [], content: body.text };
-    }
-    case 'config': {
-      const { config, aliases } = loaded;
-      return { description, variables: config.variables, aliases, content: shownFiles(config.files) };
-    }
-    case 'workflow':
-      return { description, variables: [], aliases: [], content: loaded.workflow.text };
-  }
-}
-
-function shownFiles(files: ConfigTemplate['files']): ShownFile[] {
-  return files.map(({ path, bytes, isText }) => ({
-    path,
-    bytes: bytes.length,
-    text: isText ? decodeText(bytes) : null,
-  }));
-}
-
 function plainPage(
   { kind, name, path, place }: NamedTemplate,
-  { description, variables, aliases, content }: Page,
+  { description, variables, aliases, content }: TemplatePage,
 ): object {
   const source = { kind, name, ...defined({ origin: place?.origin, pack: place?.pack }), path };
   const rest = typeof content === 'string' ? { text: content } : { aliases, files: content };
   return { ...source, description, variables, ...rest };
 }
 
-function print({ stdout }: Context, { kind, name, path, place }: NamedTemplate, page: Page): void {
+function print({ stdout }: Context, { kind, name, path, place }: NamedTemplate, page: TemplatePage): void {
   const { description, variables, aliases, content } = page;
   const origin = place === undefined ? '' : `, ${originOf(place)}`;
   stdout.line(`${stdout.style('strong', safeLine(name, 200))} (${kind}${origin})`);
@@ -228,19 +187,19 @@ export function defineTemplateRender(command: Command, context: Context): void {
           const next = advise('See what it would start with', ['run', name, '--dry-run']);
           return refuse('usage', `"${name}" is a workflow; only prompts and configs can be rendered.`, next);
         }
-        const loaded = loadTemplate(context.world, found);
-        if (!loaded.ok) return problemsFailure(`The ${found.kind} template`, loaded.problems);
-        const template = loaded.value;
-        if (template.kind === 'workflow') return;
-        const specs = template.kind === 'prompt' ? template.prompt.variables : template.config.variables;
-        const values = valuesOf(context, specs, pairs);
-        if (template.kind === 'prompt') {
-          const { text, problems } = renderPrompt(template.prompt, values, leaveForLater);
+        if (found.kind === 'prompt') {
+          const template = loadPromptTemplate(context.world, found.path);
+          if (!template.ok) return problemsFailure('The prompt template', template.problems);
+          const values = valuesOf(context, template.value.variables, pairs);
+          const { text, problems } = renderPrompt(template.value, values, leaveForLater);
           if (problems.length > 0) return problemsFailure('The prompt template', problems);
           context.stdout.line(json === true ? safeJson({ text }, 2) : safeText(text));
           return;
         }
-        const { files, problems } = renderConfigTemplate(template.config, values, leaveForLater);
+        const template = loadConfigTemplate(context.world, found.path);
+        if (!template.ok) return problemsFailure('The config template', template.problems);
+        const values = valuesOf(context, template.value.variables, pairs);
+        const { files, problems } = renderConfigTemplate(template.value, values, leaveForLater);
         if (problems.length > 0) return problemsFailure('The config template', problems);
         if (json === true) context.stdout.json({ files: shownFiles(files) });
         else printFiles(context.stdout, shownFiles(files));

@@ -51,17 +51,16 @@ function titleOfGroup(view: View, { columns, glyphs }: Terminal): Pick<PaneConte
   const word = isGone ? 'interrupted' : state.status;
   const atMs = isGone ? Date.parse(state.updatedAt) : nowMs;
   // A rehearsal is marked at every width; the name is cut first.
-  const mark = state.run?.rehearsal ? '  rehearsal' : '';
-  const nameColumns = Math.max(12, Math.floor(columns / 3) - mark.length);
-  const title: ScreenCell[] = [
-    { text: ` ${fitLine(state.group.name, nameColumns)}`, tone: 'strong' },
+  const rest: ScreenCell[] = [
     { text: '  ' },
     { text: word, tone: statusTone(word) },
     { text: `  ${formatDuration(elapsedMs(state, atMs))}` },
-    { text: mark, tone: 'dim' },
+    { text: state.run?.rehearsal ? '  rehearsal' : '', tone: 'dim' },
     { text: ' ' },
   ];
   const [worded, brief] = [countCells(view, glyphs, true), countCells(view, glyphs, false)];
+  const nameColumns = Math.max(12, Math.min(40, columns - widthOf(rest) - widthOf(brief) - 6));
+  const title: ScreenCell[] = [{ text: ` ${fitLine(state.group.name, nameColumns)}`, tone: 'strong' }, ...rest];
   const room = columns - widthOf(title) - 4;
   return { title, end: [worded, brief].find((cells) => widthOf(cells) < room) ?? brief.slice(-3) };
 }

@@ -206,9 +206,13 @@ function whySentence(
     return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone. Press P to resume.`;
   }
   if (why === null) return undefined;
+  const { advice } = why;
+  const [command, ...others] = advice?.commands ?? [];
+  if (record.state.status === 'failed' && others.length === 0 && command?.[1] === 'retry' && command.length === 3)
+    return `${why.message} ${record.state.failure.next} Press r to retry.`.replaceAll('  ', ' ');
   return why.reason === 'runner-gone'
     ? "The group's runner is gone. Press P to resume."
-    : withLocalTimes(withAdvice(why.message, why.advice), nowMs);
+    : withLocalTimes(withAdvice(why.message, advice), nowMs);
 }
 
 /** Text of a model, in Markdown, beside the name. */

@@ -1,4 +1,4 @@
-/** How many lines sessions have changed: counted by git one after the other, now and then, and once when they end. */
+/** How many lines sessions have changed: counted by git one after the other, now and then, and once after their end. */
 import type { SessionId, Workspace } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { DiffStat } from '../../git/diff.ts';
@@ -15,7 +15,8 @@ export class ChangeCounts {
   readonly #group: GroupReference;
   #isCounting = false;
   #nextAtMs = 0;
-  #counted: ReadonlySet<SessionId> = new Set();
+  /** Undefined before the first round, which counts all that were started. */
+  #counted: ReadonlySet<SessionId> | undefined;
 
   constructor(place: AppContext, group: GroupReference) {
     this.#place = place;
@@ -25,7 +26,7 @@ export class ChangeCounts {
   /** Starts a round if it is time for one; `onChange` is called when it ends with other counts. */
   refresh(state: GroupState, workspaces: ReadonlyMap<SessionId, Workspace>, onChange: () => void): void {
     const { clock } = this.#place.world;
-    const isOver = state.running.size === 0 && this.#counted.size === 0;
+    const isOver = state.running.size === 0 && this.#counted?.size === 0;
     if (this.#isCounting || isOver || clock.now() < this.#nextAtMs) return;
     this.#isCounting = true;
     this.#count(state, workspaces)
@@ -40,7 +41,8 @@ export class ChangeCounts {
 
   async #count(state: GroupState, workspaces: ReadonlyMap<SessionId, Workspace>): Promise<boolean> {
     let isChanged = false;
-    const ended = this.#counted;
+    const started = [...state.sessions.values()].filter(({ attempts }) => attempts > 0);
+    const ended = this.#counted ?? started.map(({ definition }) => definition.id);
     this.#counted = new Set(state.running);
     for (const sessionId of new Set([...state.running, ...ended])) {
       const record = state.sessions.get(sessionId);

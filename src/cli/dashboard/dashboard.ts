@@ -126,8 +126,8 @@ export class Dashboard {
   #tick(): void {
     this.#cancelTick = this.#world.clock.after(tickMs, () => {
       this.#guarded(() => {
-        const { state, notes, runner } = this.#options.source;
-        if (runner !== 'none') this.#changes.refresh(state, notes.workspaces, () => this.changed());
+        const { state, notes } = this.#options.source;
+        this.#changes.refresh(state, notes.workspaces, () => this.changed());
         this.changed();
         this.#tidy();
       });

@@ -72,11 +72,11 @@ test('review opens from the dashboard; 80 columns without colours have room for 
   const tree = { 'a.js': `const key = 'AKIAIOSFODNN7EXAMPLE';\n${'more();\n'.repeat(30)}` };
   const group = user.mergeGroup('night', [
     { name: 'secret', repository: 'shop', tree },
-    { name: 'broken', repository: 'shop', status: 'failed' },
+    { name: 'broken', repository: 'shop', status: 'failed', tree: { 'half.md': 'half\n' } },
   ]);
   const env = { ...user.env, NO_COLOR: '1' };
   terminal = new TestTerminal([launcher, 'group', 'watch', group.id], { cwd: user.folder, env });
-  await terminal.shows('001 secret', 'R review');
+  await terminal.shows('001 secret', 'R review', '+1 -0');
   terminal.type('R');
   await terminal.shows('›✗ 002 broken', '! 001 secret', 'AWS access key', '1 of 2');
   terminal.type('j');

@@ -368,7 +368,7 @@ test('the keys fit a terminal of 80 columns', () => {
 
 test('a budget is a bar with spent, reserved and free money', () => {
   const money = (columns: number) => layoutText(frame({ columns })).split('\n')[1] ?? '';
-  expect(money(200)).toMatch(/^ \$2\.58 of \$10\.00 {2}█{10}░{29} 26%/);
+  expect(money(200)).toMatch(/^ \$2\.58 of \$10\.00 {2}█{10}·{29} 26%/);
   const { state } = fold(
     sceneEvents.map((body) =>
       body.type === 'session_starting' && body.sessionId === sessionId(2)
@@ -377,7 +377,7 @@ test('a budget is a bar with spent, reserved and free money', () => {
     ),
   );
   const reserved = layoutText(frame({ columns: 200, view: { state } })).split('\n')[1] ?? '';
-  expect(reserved).toMatch(/█{10}▒{8}░{21} 26% {2}\$2\.00 reserved/);
+  expect(reserved).toMatch(/█{10}░{8}·{21} 26% {2}\$2\.00 reserved/);
 });
 
 test('a session with an unavailable API shows it in its row and its pane', () => {

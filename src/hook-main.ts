@@ -16,6 +16,7 @@ import {
 } from './context/hook-call.ts';
 import { parseHookInput, sessionStartText } from './context/session-hook.ts';
 import { defined } from './core/defined.ts';
+import { errorText } from './core/failure.ts';
 import { createClock } from './system/clock.ts';
 import { createFiles } from './system/files.ts';
 import { hostName } from './system/machine.ts';
@@ -43,12 +44,15 @@ const sessionFolder = isWorker && env.CLAUDE_CONFIG_DIR ? dirname(env.CLAUDE_CON
 const output = Bun.stdout.writer();
 
 async function main([system = '', event = '', ...options]: readonly string[]): Promise<void> {
-  if (!hookEvents.includes(event as HookEvent)) return sayEvents(event);
+  if (!hookEvents.includes(event as HookEvent)) {
+    return complain(`There is no event ${JSON.stringify(event)}. Give one of ${hookEvents.join(', ')}.`);
+  }
   // A worker has hooks of its own; those that a person put into the project's settings would say everything twice.
   if (isWorker && options.includes(installedMark)) return;
   const at = options.indexOf('--source');
   const wrong = options.find((word, index) => index !== at && !marks.includes(word) && (at < 0 || index !== at + 1));
-  if (wrong !== undefined) await sayOption(wrong);
+  // The hook does its work all the same: a session without its state is worse than a mistyped option.
+  if (wrong !== undefined) complain(`There is no option ${JSON.stringify(wrong)}. Give --source and its value.`);
   const input = parseHookInput(await standardInput());
   const source = (at < 0 ? undefined : options[at + 1]) ?? input.source;
   const call: HookCall = {
@@ -68,18 +72,8 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
   for (const name of system === 'all' ? ['task', ...Object.keys(systems)] : [system]) await answer(name, call);
 }
 
-/** Only a person mistypes an event. What is needed to tell them is not loaded by a hook that is one. */
-async function sayEvents(event: string): Promise<void> {
-  const { quoted } = await import('./core/id.ts');
-  const wrong = event === '' ? 'No event is named.' : `There is no event ${quoted(event)}.`;
-  const events = `${hookEvents.slice(0, -1).join(', ')} or ${hookEvents.at(-1)}`;
-  process.stderr.write(`claude-code-agent hook: ${wrong} Give ${events}.\n`);
-}
-
-/** The hook does its work all the same: without its state a session would be worse off than with a mistyped option. */
-async function sayOption(option: string): Promise<void> {
-  const { quoted } = await import('./core/id.ts');
-  process.stderr.write(`claude-code-agent hook: There is no option ${quoted(option)}. Give --source and its value.\n`);
+function complain(sentence: string): void {
+  process.stderr.write(`claude-code-agent hook: ${sentence}\n`);
 }
 
 /** A terminal has no end; and asking `process.stdin` what it is would load ten milliseconds of streams. */
@@ -104,9 +98,9 @@ async function answer(name: string, call: HookCall): Promise<void> {
     note({ system: name, ...notes }, call, text);
     if (text !== '') output.write(`${text}\n`);
   } catch (error) {
-    const trouble = error instanceof Error ? error.message : String(error);
+    const trouble = errorText(error);
     note({ system: name, trouble }, call, '');
-    process.stderr.write(`claude-code-agent hook: ${trouble}\n`);
+    complain(trouble);
   }
 }
 
@@ -137,9 +131,7 @@ function note(notes: Readonly<Record<string, unknown>>, call: HookCall, text: st
     log.append(`${JSON.stringify(line)}\n`);
     log.close();
   } catch (error) {
-    process.stderr.write(
-      `claude-code-agent hook: hooks.log: ${error instanceof Error ? error.message : String(error)}\n`,
-    );
+    complain(`hooks.log: ${errorText(error)}`);
   }
 }
 
@@ -159,7 +151,7 @@ try {
   await output.end();
 } catch (error) {
   // A closed output or a full disk is no reason to stop a session.
-  process.stderr.write(`claude-code-agent hook: ${error instanceof Error ? error.message : String(error)}\n`);
+  complain(errorText(error));
 }
 // An input without an end would hold the process.
 process.exit(0);

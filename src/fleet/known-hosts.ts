@@ -23,7 +23,6 @@ export class KnownHosts {
   /** Why git could not reach a host, and until when no new session is sent there. */
   readonly #unreached = new Map<string, { readonly why: string; readonly untilMs: number }>();
   readonly #refused = new Map<string, RefusedLogin>();
-  readonly #telling = new Set<RefusedLogin>();
 
   /** `nowMs`: any monotonic clock. */
   constructor(link: Pick<FleetLink, 'hosts' | 'refuseLogin'>, nowMs: () => number) {
@@ -88,7 +87,6 @@ export class KnownHosts {
     const listedAtMs = this.#listedAtMs;
     this.#firstListedAtMs ??= listedAtMs;
     for (const host of listed.value) this.#known.set(host.name, { host, listedAtMs });
-    for (const [host, refused] of this.#refused) void this.#tell(host, refused);
     return this.all;
   }
 
@@ -99,14 +97,11 @@ export class KnownHosts {
     void this.#tell(host, refused);
   }
 
-  /** Repeated with each list, until it is recorded there. */
+  /** If it cannot be recorded in the list, it holds for this run. */
   async #tell(host: string, refused: RefusedLogin): Promise<void> {
-    if (this.#telling.has(refused)) return;
-    this.#telling.add(refused);
     const told = await this.#link.refuseLogin(host, refused);
     if (told.ok) await this.list();
     if (told.ok && this.#refused.get(host) === refused) this.#refused.delete(host);
-    this.#telling.delete(refused);
   }
 }
 

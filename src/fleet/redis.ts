@@ -59,8 +59,8 @@ export class FleetRedis implements FleetEngine {
   readonly #url: URL;
   readonly #make: () => Redis;
   readonly #main: Redis;
-  /** One for each stream that is waited for. */
-  readonly #others = new Map<string, Redis>();
+  /** For the stream that is waited for. */
+  #reader: Redis | null = null;
   readonly #onConnect: (() => void)[] = [];
   #lastError: unknown = null;
   #isClosed = false;
@@ -136,14 +136,6 @@ export class FleetRedis implements FleetEngine {
     }
   }
 
-  #other(name: string): Redis {
-    const known = this.#others.get(name);
-    if (known !== undefined) return known;
-    const made = this.#make();
-    this.#others.set(name, made);
-    return made;
-  }
-
   send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>> {
     return this.ask(async (redis) => {
       const pipeline = redis.pipeline();
@@ -156,7 +148,8 @@ export class FleetRedis implements FleetEngine {
   async read(stream: string, after: string): Promise<Result<Entry[]>> {
     // A closed connection would be opened again.
     if (this.#isClosed) return ok([]);
-    return this.#asked(this.#other(stream), async (redis) => {
+    this.#reader ??= this.#make();
+    return this.#asked(this.#reader, async (redis) => {
       const found = await redis.xreadBuffer('COUNT', entriesMax, 'BLOCK', blockMs, 'STREAMS', stream, after);
       const entries = (found as [Buffer, [Buffer, Buffer[]][]][] | null)?.[0]?.[1] ?? [];
       return entries.map(([id, fields]) => ({
@@ -207,12 +200,6 @@ export class FleetRedis implements FleetEngine {
     await this.ask((redis) => redis.unlink(...keys));
   }
 
-  async hasBlob({ id, pieces }: Blob): Promise<Result<boolean>> {
-    const keys = Array.from({ length: pieces }, (_, piece) => pieceKey(id, piece));
-    const found = await this.ask((redis) => redis.exists(...keys));
-    return found.ok ? ok(found.value === pieces) : found;
-  }
-
   async setField(key: string, field: string, value: Uint8Array): Promise<Result<void>> {
     const set = await this.ask((redis) => redis.hset(key, field, Buffer.from(value)));
     return set.ok ? ok(undefined) : set;
@@ -245,7 +232,8 @@ export class FleetRedis implements FleetEngine {
 
   close(): void {
     this.#isClosed = true;
-    for (const redis of [this.#main, ...this.#others.values()]) redis.disconnect();
+    this.#main.disconnect();
+    this.#reader?.disconnect();
   }
 }
 
@@ -415,7 +403,6 @@ export interface Entry {
 export interface BlobStore {
   /** Kept for an hour; the same id is the same blob. Fails with `usage` when it is too large. */
   putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>>;
-  hasBlob(blob: Blob): Promise<Result<boolean>>;
   /** Fails with `gone` when it no longer exists, otherwise when there is no answer. */
   getBlob(blob: Blob): Promise<Result<Uint8Array>>;
   dropBlob(blob: Blob): Promise<void>;

@@ -9,7 +9,7 @@ import { hostNamePattern, labelPattern } from '../core/values.ts';
 import { parseJson } from '../store/json.ts';
 
 /** Both sides send it; a host with another version is sent nothing. */
-export const wireVersion = 8;
+export const wireVersion = 9;
 
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
@@ -244,15 +244,7 @@ export const toGroup = z.discriminatedUnion('kind', [
     kind: z.literal('here'),
     host: hostName,
     asker: text,
-    attempts: z.array(
-      z.object({
-        token: name,
-        attemptId,
-        sessionId: name,
-        isOver: z.boolean(),
-        process: processIdentity.optional(),
-      }),
-    ),
+    attempts: z.array(z.object({ token: name, process: processIdentity.optional() })),
   }),
 ]);
 export type ToGroup = z.infer<typeof toGroup>;

@@ -1,8 +1,7 @@
 /** `host serve`: runs the agent of this host, or its guard, until a signal. */
 
-import { findClaude, isSameFile, type ProgramFile, programFile } from '../../claude/launch/program.ts';
 import { shellWord } from '../../core/advice.ts';
-import { ok, type Result } from '../../core/failure.ts';
+import type { Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
 import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
 import { environmentWith } from '../../fleet/login-files.ts';
@@ -72,8 +71,8 @@ export async function serveFleet(
 
 // The claude of a host, checked like that of a local run, repeatedly.
 
-/** When to repeat a check that could not be made. */
-const againMs = 5 * 60_000;
+/** A refused claude is looked at again after this time; a check that could not be made takes seconds. */
+const againMs = 60_000;
 
 export function hostClaude(context: AppContext, root: string, check?: ClaudeCheckOptions['check']) {
   const { world, env, packageRoot, notes } = context;
@@ -82,29 +81,14 @@ export function hostClaude(context: AppContext, root: string, check?: ClaudeChec
   // Each session reports an unreadable login itself.
   const caller = paying.ok ? paying.value : env;
   const gate = new CheckGate({ world, env: caller, packageRoot, notes }, { root: fleetPaths(root).folder, check });
-  let refused: { file: ProgramFile; accepted: string | undefined; atMs: number; answer: Result<never> } | null = null;
-  // The user may accept a version while the agent runs.
-  const acceptedNow = (): string | undefined => {
-    const now = readHost(world.files, root);
-    return now.ok ? now.value?.acceptClaude : undefined;
-  };
+  let refused: { readonly atMs: number; readonly answer: Result<never> } | null = null;
   const choose = async (): Promise<Result<ChosenProgram>> => {
-    const found = findClaude(world, caller, { packageRoot });
-    if (!found.ok) return found;
-    const file = programFile(world, found.value.program);
-    const accepted = acceptedNow();
-    const isKnown =
-      refused !== null && refused.accepted === accepted && file !== null && isSameFile(refused.file, file);
-    if (refused !== null && isKnown && Math.abs(world.clock.now() - refused.atMs) < againMs) return refused.answer;
-    const admitted = await gate.choose(accepted);
-    refused = null;
-    if (!admitted.ok) {
-      if (file !== null && admitted.failure.reason === 'claude-unproven')
-        refused = { file, accepted, atMs: world.clock.now(), answer: admitted };
-      return admitted;
-    }
-    const { program, version } = admitted.value;
-    return ok({ program, version });
+    const nowMs = world.clock.now();
+    if (refused !== null && Math.abs(nowMs - refused.atMs) < againMs) return refused.answer;
+    const admitted = await gate.choose(host.ok ? host.value?.acceptClaude : undefined);
+    const isRefused = !admitted.ok && admitted.failure.reason === 'claude-unproven';
+    refused = isRefused ? { atMs: nowMs, answer: admitted } : null;
+    return admitted;
   };
   const version = async (): Promise<string> => {
     const there = await gate.version();

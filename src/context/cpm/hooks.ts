@@ -68,28 +68,15 @@ function sessionStart(call: HookCall): HookAnswer {
 
 function readCandidates(call: HookCall, { sessions, legacy }: Progress): Candidates {
   const own = sessions.filter(({ sessionId }) => sessionId === call.sessionId);
-  const others = withLegacy(
-    sessions.filter((file) => !own.includes(file)),
-    legacy,
-  );
+  // No id leads to the legacy file, so the files of many sessions must not hide it.
+  const others = [...(legacy === null ? [] : [legacy]), ...sessions.filter((file) => !own.includes(file))];
   const ordered = [...own, ...others.filter(({ stale }) => !stale), ...others.filter(({ stale }) => stale)];
   const all = ordered.slice(0, filesReadMax).map((file) => {
     const shown = shownOf(call, file, own.includes(file) ? fileBytesMax : otherBytesMax);
+    // Next to files of sessions it is only named, because it most likely predates ids.
     return { file, shown: file === legacy && sessions.length > 0 ? { ...shown, isNamedOnly: true } : shown };
   });
   return { all, unread: ordered.length - all.length };
-}
-
-/**
- * A session without an id writes the legacy file. Next to files of sessions it is only named, because it most likely
- * predates ids. It is sorted by age, but after one other at most: no id leads to it, so the files of many sessions must
- * not hide it.
- */
-function withLegacy(others: readonly ProgressFile[], legacy: ProgressFile | null): readonly ProgressFile[] {
-  if (legacy === null) return others;
-  const [newest, ...rest] = others;
-  if (newest === undefined) return [legacy];
-  return legacy.mtimeMs > newest.mtimeMs ? [legacy, ...others] : [newest, legacy, ...rest];
 }
 
 function shownOf(call: HookCall, file: ProgressFile, bytesMax: number): ShownProgress {

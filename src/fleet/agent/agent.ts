@@ -265,8 +265,8 @@ export class Agent {
     const { config } = this.#context;
     const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
     const attempts = own.map(({ slot: { record } }) => {
-      const { token, sessionId, order, process, end } = record;
-      return { token, attemptId: order.attemptId, sessionId, isOver: end !== undefined, ...defined({ process }) };
+      const { token, process } = record;
+      return { token, ...defined({ process }) };
     });
     const here: ToGroup = { kind: 'here', host: config.name, asker, attempts };
     await this.#answer(groupId, here);

@@ -139,8 +139,6 @@ export class Outbox {
   }
 
   async #putBlob(blob: Blob): Promise<Result<unknown>> {
-    const has = await this.#engine.hasBlob(blob);
-    if (!has.ok || has.value) return has;
     const path = this.#blobPath(blob.id);
     const { files } = this.#world;
     // The runner has just confirmed it.

@@ -398,13 +398,7 @@ export const worktreeOf = ({ folder }: Pick<SessionPaths, 'folder'>): string => 
 const notePath = ({ folder }: SessionPaths): string => join(folder, 'remote-worktree.json');
 
 function readNote({ world }: Git, paths: SessionPaths): Note | null {
-  const path = notePath(paths);
-  if (world.files.entryKind(path) !== 'file') return null;
-  try {
-    return parseOwn<Note>(world.files.readText(path));
-  } catch {
-    return null;
-  }
+  return parseOwn<Note>(world.files.readText(notePath(paths)));
 }
 
 function noteWorktree({ world }: Git, paths: SessionPaths, note: Note): void {

@@ -26,7 +26,6 @@ export class VirtualLink implements FleetLink {
   reconnect: () => void = () => {};
   readonly blobs: FleetLink['blobs'] = {
     putBlob: async (id, bytes) => ok({ id, pieces: 1, size: bytes.length, digest: '' }),
-    hasBlob: async () => ok(true),
     getBlob: async () => ok(new Uint8Array(0)),
     dropBlob: async () => {},
   };

@@ -231,12 +231,12 @@ describe('called by hand', () => {
     expect(stdout).toMatch(/\nExample:\n {2}\$ /);
   });
 
-  const give = 'Give session-start, pre-compact or session-end.\n';
+  const give = 'Give one of session-start, pre-compact, session-end.\n';
   test.each([
     [['cpm', 'sesion-start'], `There is no event "sesion-start". ${give}`],
     [['all', 'SessionStart'], `There is no event "SessionStart". ${give}`],
     [['task', 'a\u001b[2Jb'], `There is no event "a\\u001b[2Jb". ${give}`],
-    [['handover'], `No event is named. ${give}`],
+    [['handover'], `There is no event "". ${give}`],
   ])('%j lists the events, and blocks no session', async (args, sentence) => {
     expect(await hook(...args)).toEqual({ code: 0, stdout: '', stderr: `claude-code-agent hook: ${sentence}` });
   });

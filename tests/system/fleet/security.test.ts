@@ -18,7 +18,7 @@ test('an order has no room for a login', () => {
   const names = Object.keys(order.shape);
   for (const name of ['login', 'env', 'environment', 'variables']) expect(names).not.toContain(name);
   const given = { attemptId: 'a', attempt: 1, groupId: 'g', sessionId: 's', args: [], cwd: '.', untrusted: false };
-  const blob = { id: 'b', pieces: 1, size: 1 };
+  const blob = { id: 'b', pieces: 1, size: 1, digest: 'a'.repeat(64) };
   const commit = 'a'.repeat(40);
   const work = { repository: 'abc', head: commit, snapshot: commit, branch: 'b', settings: [] };
   const parsed = order.parse({ ...given, files: blob, work, login: 'team-a', env: { ANTHROPIC_API_KEY: 'secret' } });

@@ -168,7 +168,7 @@ test.each([
   const found = attempt.takeOver({ id: 'attempt', number: 1, kind: 'start', offset: 0, process } as never);
   const place = { host: 'one', token: 'one:job1', attemptId: 'attempt' };
   const told = { leftover: false, limitsHit: [], stderrTail: '', fenced: false };
-  answerHello([{ ...place, sessionId: a, isOver: true, process }]);
+  answerHello([{ token: place.token, process }]);
   link.hear({ kind: 'attempt', ...place, news: { say: 'ended', status, ...told } });
   for (let looks = 0; looks < 20; looks += 1) await seconds(1);
   expect(await found).toMatchObject({ do: then });

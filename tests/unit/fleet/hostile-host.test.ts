@@ -113,7 +113,6 @@ describe('files of a checkpoint', () => {
     const bytes = Buffer.from(JSON.stringify({ files }));
     const blobs: BlobStore = {
       putBlob: async () => ok(blob),
-      hasBlob: async () => ok(true),
       getBlob: async ({ id }) => (id === 'files' ? ok(bytes) : fail('gone', '', '')),
       dropBlob: async () => {},
     };

@@ -38,7 +38,6 @@ beforeEach(() => {
       }
       return ok(['1']);
     },
-    hasBlob: async () => ok(false),
     putBlob: async (id: string) => {
       said.push(`blob ${id === blob.id}`);
       return ok(blob);

@@ -195,10 +195,6 @@ export class EngineClient implements FleetEngine {
     });
   }
 
-  hasBlob({ id }: Blob): Promise<Result<boolean>> {
-    return this.#ask(() => this.#engine.blob(id) !== null);
-  }
-
   async getBlob(blob: Blob): Promise<Result<Uint8Array>> {
     const { id } = blob;
     const got = await this.#ask(() => this.#engine.blob(id));

@@ -68,7 +68,7 @@ export async function commitWork(
   const printed = await runOwn(git, path, ['rev-parse', '--verify', `refs/heads/${branch}`]);
   if (!printed.ok) return printed;
   const tip = printed.value.trim();
-  const made = await differenceOf(git, path, base, tip);
+  const made = await differenceOf(git, path, { from: base, to: tip });
   if (!made.ok) return made;
   const { links, ...stat } = made.value;
   const { repositories, repositoriesLeft } = now.value;

@@ -1,5 +1,6 @@
 /** The difference between two commits, or between a commit and a worktree, as numbers and as text. */
 import { join } from 'node:path';
+import { defined } from '../core/defined.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { parseOwn } from '../store/json.ts';
 import { systemFailure } from '../store/system-failure.ts';
@@ -34,23 +35,21 @@ const plain = [
 /** By default git prints non-ASCII letters as octal numbers. */
 const readableNames = ['-c', 'core.quotePath=false'];
 
+const long = { timeoutMs: longTimeoutMs };
+
 /** Counts files, and lines of text files. `folder` is in the repository. Fails with `worktree-failed`. */
-export async function diffStat(git: Git, folder: string, from: string, to: string): Promise<Result<DiffStat>> {
-  const found = await differenceOf(git, folder, from, to);
-  if (!found.ok) return found;
-  const { links: _, ...stat } = found.value;
-  return ok(stat);
+export async function diffStat(git: Git, folder: string, options: DiffOptions): Promise<Result<DiffStat>> {
+  const printed = await printDiff(git, folder, options, ['--shortstat']);
+  return printed.ok ? ok(parseStat(printed.value)) : printed;
 }
 
 /** The same with `links`: paths from the top that are commits of nested repositories. */
 export async function differenceOf(
   git: Git,
   folder: string,
-  from: string,
-  to: string,
+  options: DiffOptions,
 ): Promise<Result<DiffStat & { readonly links: readonly string[] }>> {
-  if (from === to) return ok({ files: 0, insertions: 0, deletions: 0, links: [] });
-  const printed = await runOwn(git, folder, ['diff', ...plain, '--raw', '--shortstat', '-z', from, to, '--'], long);
+  const printed = await printDiff(git, folder, options, ['--raw', '--shortstat', '-z']);
   if (!printed.ok) return printed;
   const fields = printed.value.split('\0');
   const links = fields.flatMap((field, index) => {
@@ -59,8 +58,6 @@ export async function differenceOf(
   });
   return ok({ ...parseStat(fields.at(-1) ?? ''), links });
 }
-
-const long = { timeoutMs: longTimeoutMs };
 
 function parseStat(text: string): DiffStat {
   const count = (word: RegExp): number => Number.parseInt(word.exec(text)?.[1] ?? '0', 10);
@@ -72,18 +69,10 @@ function parseStat(text: string): DiffStat {
 }
 
 /** As git prints it, with control characters; empty without a difference. */
-export async function diffText(git: Git, folder: string, options: DiffOptions): Promise<Result<string>> {
-  const { from, to, stat, raw, without = [] } = options;
-  const diff = [...readableNames, 'diff', ...plain];
+export function diffText(git: Git, folder: string, options: DiffOptions): Promise<Result<string>> {
+  const { stat, raw } = options;
   const lines = stat === undefined ? ['--patch', '--unified=3', '--inter-hunk-context=0'] : [`--stat=${stat}`];
-  const form = raw ? rawForm : lines;
-  if (to !== undefined) return runOwn(git, folder, [...diff, ...form, from, to, '--'], long);
-  return withNewFiles(git, folder, (index, apart) =>
-    runOwn(git, folder, [...diff, ...form, from, '--', '.', ...exceptOurs, ...apart, ...excluding(without)], {
-      ...long,
-      ...index,
-    }),
-  );
+  return printDiff(git, folder, options, raw ? rawForm : lines);
 }
 
 const rawForm = ['--raw', '--numstat', '--no-abbrev', '-z'];
@@ -127,18 +116,6 @@ function excluding(paths: readonly string[]): string[] {
 
 /** Arguments of one command are limited by the system. */
 const excludedMax = 200;
-
-export async function worktreeStat(
-  git: Git,
-  folder: string,
-  { from, without = [] }: Pick<DiffOptions, 'from' | 'without'>,
-): Promise<Result<DiffStat>> {
-  return withNewFiles(git, folder, async (index, apart) => {
-    const args = ['diff', ...plain, '--shortstat', from, '--', '.', ...exceptOurs, ...apart, ...excluding(without)];
-    const printed = await runOwn(git, folder, args, { ...long, ...index });
-    return printed.ok ? ok(parseStat(printed.value)) : printed;
-  });
-}
 
 interface FolderState {
   /** The tracked files as they were, committed or not. */
@@ -195,21 +172,25 @@ export async function changedPrograms(
   folder: string,
   { from, to }: { readonly from: string; readonly to: string | undefined },
 ): Promise<Result<readonly string[]>> {
-  const printed = await printDiff(git, folder, { from, to }, ['--no-renames', '--name-only', '-z'], startsPrograms);
+  const form = ['--no-renames', '--name-only', '-z'];
+  const printed = await printDiff(git, folder, { from, ...defined({ to }) }, form, startsPrograms);
   return printed.ok ? ok(printed.value.split('\0').filter((name) => name !== '')) : printed;
 }
 
-/** What git prints in the given form about the paths; see DiffOptions. */
+/** What git prints in the given form, see DiffOptions. `paths`: absent = all but our own files. */
 export async function printDiff(
   git: Git,
   folder: string,
-  { from, to, without = [] }: { readonly from: string; readonly to: string | undefined } & Pick<DiffOptions, 'without'>,
+  { from, to, without = [] }: DiffOptions,
   form: readonly string[],
-  paths: readonly string[],
+  paths: readonly string[] = [],
 ): Promise<Result<string>> {
-  const args = [...readableNames, 'diff', ...plain, ...form, from, ...(to === undefined ? [] : [to]), '--', ...paths];
-  const run = (index?: IndexCall) => runOwn(git, folder, [...args, ...excluding(without)], { ...long, ...index });
-  return to === undefined ? withNewFiles(git, folder, run) : run();
+  const args = [...readableNames, 'diff', ...plain, ...form, from];
+  if (to !== undefined) return runOwn(git, folder, [...args, to, '--', ...paths], long);
+  const which = paths.length > 0 ? paths : ['.', ...exceptOurs];
+  return withNewFiles(git, folder, (index, apart) =>
+    runOwn(git, folder, [...args, '--', ...which, ...apart, ...excluding(without)], { ...long, ...index }),
+  );
 }
 
 interface IndexCall {

@@ -100,7 +100,7 @@ async function changedIn(
   range: Range,
   specs: readonly string[],
 ): Promise<Result<ChangedFile[]>> {
-  const printed = await printDiff(git, top, { to: undefined, ...range }, ['--name-status', '-z'], specs);
+  const printed = await printDiff(git, top, range, ['--name-status', '-z'], specs);
   if (!printed.ok) return printed;
   const fields = printed.value.split('\0');
   const found: ChangedFile[] = [];
@@ -125,7 +125,7 @@ async function kindOf(
   // Under another kind of name no test runner finds it.
   if (plainTest.test(before) && !plainTest.test(after)) return ok('removed');
   const specs = [...new Set([before, after])].map((path) => `:(top,literal)${path}`);
-  const printed = await printDiff(git, top, { to: undefined, ...range }, ['--unified=0'], specs);
+  const printed = await printDiff(git, top, range, ['--unified=0'], specs);
   if (!printed.ok) return printed;
   const lines = printed.value.split('\n').filter((line) => !/^(?:---|\+\+\+) /.test(line));
   const of = (sign: string) => lines.filter((line) => line.startsWith(sign)).map((line) => line.slice(1));

@@ -26,8 +26,7 @@ const hostAndPath = /^(?:([^/:@]+)@)?([^/:@]+):(.+)$/;
 
 /** The repository that `text` names, or null for a path on this machine. Fails with `usage`. */
 export function parseRepository(text: string): Result<CloneSource | null> {
-  if (text.trim() === '') return fail('usage', 'The location of the pack is empty.', kinds);
-  if (control.test(text)) return fail('usage', 'The location of the pack contains a control character.', kinds);
+  if (text.trim() === '' || control.test(text)) return fail('usage', 'The location of the pack is invalid.', kinds);
   if (/^[^/]*::/.test(text)) {
     return fail('usage', 'A location with "::" would make git start a program.', kinds);
   }
@@ -48,29 +47,26 @@ function parseUrl(text: string, protocol: string): Result<CloneSource> {
   if (protocol !== 'https' && protocol !== 'ssh' && protocol !== 'file') {
     return fail('usage', `${protocol}:// is not a supported URL scheme for a pack.`, kinds);
   }
-  let url: URL;
+  if (text.includes('#')) return fail('usage', 'The URL contains a "#".', 'Name the branch, tag or commit with --ref.');
+  const invalid = fail('usage', 'The URL of the pack is invalid.', `Give a URL as for git clone. ${kinds}`);
   try {
-    url = new URL(text);
+    const url = new URL(text);
+    if (url.search !== '') return invalid;
+    if (protocol === 'file') return fileUrl(text, url);
+    const path = decodeURIComponent(url.pathname);
+    const user = decodeURIComponent(url.username);
+    const password = decodeURIComponent(url.password);
+    if (url.hostname === '' || /^\w+:\/\/\//.test(text)) return invalid;
+    if (url.hostname.startsWith('-') || user.startsWith('-')) return optionLike();
+    if (control.test(`${user}${password}${path}`)) return invalid;
+    // ssh needs the user name; it accepts no passwords in a URL.
+    const name = protocol === 'ssh' && url.username !== '' ? `${url.username}@` : '';
+    const repository = { url: `${protocol}://${name}${url.host}${url.pathname}` };
+    if (protocol === 'ssh' || (user === '' && password === '')) return ok(repository);
+    return ok({ ...repository, login: { user, password } });
   } catch {
-    return fail('usage', 'The URL of the pack is invalid.', kinds);
+    return invalid;
   }
-  if (url.hash !== '') return fail('usage', 'The URL contains a "#".', 'Name the branch, tag or commit with --ref.');
-  if (url.search !== '') return fail('usage', 'The URL contains a "?".', 'Give a URL as for git clone.');
-  if (protocol === 'file') return fileUrl(text, url);
-  if (url.hostname === '' || /^\w+:\/\/\//.test(text)) return fail('usage', 'The URL has no host.', kinds);
-  const path = decoded(url.pathname);
-  const user = decoded(url.username);
-  const password = decoded(url.password);
-  if (path === null || user === null || password === null) {
-    return fail('usage', 'The URL contains an invalid "%" escape.', 'Write a "%" as "%25".');
-  }
-  if (url.hostname.startsWith('-') || user.startsWith('-')) return optionLike();
-  if (control.test(`${user}${password}${path}`)) return fail('usage', 'The URL contains a control character.', kinds);
-  // ssh needs the user name; it accepts no passwords in a URL.
-  const name = protocol === 'ssh' && url.username !== '' ? `${url.username}@` : '';
-  const repository = { url: `${protocol}://${name}${url.host}${url.pathname}` };
-  if (protocol === 'ssh' || (user === '' && password === '')) return ok(repository);
-  return ok({ ...repository, login: { user, password } });
 }
 
 function fileUrl(text: string, url: URL): Result<CloneSource> {
@@ -84,14 +80,6 @@ function fileUrl(text: string, url: URL): Result<CloneSource> {
 
 function optionLike(): Result<never> {
   return fail('usage', 'A host, user or path that begins with "-" looks like an option.', kinds);
-}
-
-function decoded(text: string): string | null {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return null;
-  }
 }
 
 /** The default name of a pack: the last part of its path, without `.git`. */

@@ -6,8 +6,7 @@ import { addSession } from '../app/create/new-session.ts';
 import { readWorkflow } from '../app/create/workflow-group.ts';
 import { type PauseOutcome, submit } from '../app/group-commands.ts';
 import { pauseAndNotify } from '../app/pause-group.ts';
-import { archiveGroup, removeSession } from '../app/removal/archive-group.ts';
-import { deleteGroup } from '../app/removal/delete-group.ts';
+import { archiveGroup, deleteGroup, removeSession } from '../app/removal.ts';
 import {
   findSessionOf,
   type GroupReference,

@@ -360,17 +360,14 @@ async function nameOf(git: Git, { workspace: { repository, branch }, source }: M
 
 /** Always fails: with `merge-conflict`, the conflicting sessions and git commands to merge, or with git's reason. */
 async function conflictFailure(git: Git, { repository, item, sides, files }: Conflict): Promise<Result<never>> {
-  const missing: Side[] = [];
   const guilty: Side[] = [];
   for (const side of sides) {
-    const known = await isAncestor(git, repositoryDir(repository), side.commit, item.source);
     const changed = await changedSince(git, repository, item.source, side.commit, files);
-    if (!known.ok || !changed.ok) return known.ok ? (changed as Result<never>) : known;
-    if (!known.value) missing.push(side);
-    if (!known.value && changed.value) guilty.push(side);
+    if (!changed.ok) return changed;
+    if (changed.value) guilty.push(side);
   }
-  // If no side changed these files, name all sides that the work does not contain.
-  const others = guilty.length > 0 ? guilty : missing;
+  // A renamed folder may conflict with files that no side changed.
+  const others = guilty.length > 0 ? guilty : sides;
   const advice = await adviceFor(git, repository, item, others);
   if (!advice.ok) return advice;
   const whom = others.map(({ title }) => title).join(' and ');

@@ -8,7 +8,7 @@ import { groupAdvice } from '../../core/plan/advice.ts';
 import { verdictsAtRest } from '../../core/plan/verdicts.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { SessionStatus } from '../../core/status.ts';
-import { changedPrograms, type DiffStat, diffStat, diffText, sinceState, worktreeStat } from '../../git/diff.ts';
+import { changedPrograms, type DiffStat, diffStat, diffText, sinceState } from '../../git/diff.ts';
 import { findRepository } from '../../git/git.ts';
 import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
@@ -90,8 +90,7 @@ export async function diffOf(
   if (!compared.ok) return compared;
   const { folder, from, to, gone, without } = compared.value;
   const options = { from, ...defined({ to, without, stat: form.stat }) };
-  const stat =
-    to === undefined ? await worktreeStat(context, folder, options) : await diffStat(context, folder, from, to);
+  const stat = await diffStat(context, folder, options);
   if (!stat.ok) return stat;
   const programs = workspace === undefined ? ok([]) : await changedPrograms(context, folder, { from, to });
   if (!programs.ok) return programs;
@@ -137,7 +136,7 @@ async function sidesOf(context: AppContext, session: LoadedSession, workspace: W
   const from = await commitOf(context, folder, base);
   if (!from.ok) return from;
   const isGone = record.workspace !== undefined && !hasFolder && !isCommitted(record);
-  const gone = isGone ? { gone: goneSentence(context, session, workspace) } : {};
+  const gone = isGone ? { gone: goneSentence(session, workspace) } : {};
   if (to.value !== null && from.value !== null) return ok({ folder, to: to.value, ...gone });
   const message = `The work of session ${title} is no longer in the repository ${briefPath(repository)}.`;
   const next =
@@ -147,13 +146,11 @@ async function sidesOf(context: AppContext, session: LoadedSession, workspace: W
   return fail('not-found', message, next);
 }
 
-function goneSentence({ world }: AppContext, { record, state, sessionId }: LoadedSession, { path }: Workspace): string {
+function goneSentence({ record, state, sessionId }: LoadedSession, { path }: Workspace): string {
   const title = titleOf(state, sessionId);
-  const isThere = world.files.list(path).length > 0;
-  const what = `The worktree of session ${title} is ${isThere ? 'no longer one' : 'gone'}: ${briefPath(path)}.`;
-  const shown = 'Only what was committed on its branch can be shown.';
-  if (isThere || record.state.status === 'completed') return `${what} ${shown}`;
-  return `${what} ${shown} A resumed session gets a new worktree from that branch.`;
+  const gone = `The worktree of session ${title} is gone: ${briefPath(path)}. Only what is on its branch is shown.`;
+  if (record.state.status === 'completed') return gone;
+  return `${gone} A resumed session gets a new worktree from that branch.`;
 }
 
 function isCommitted(record: SessionRecord): boolean {

@@ -38,7 +38,7 @@ import { type Finding, finding, fine } from '../check/finding.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { changeGroup } from '../group-commands.ts';
 import { lookAt, tryPath } from '../path-argument.ts';
-import { catchWriteErrors } from '../removal/prune-groups.ts';
+import { catchWriteErrors } from '../removal.ts';
 import type { GroupReference } from '../resolve.ts';
 import { finishMerge } from './merge.ts';
 import {

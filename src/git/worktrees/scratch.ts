@@ -68,15 +68,12 @@ export async function mergeInto(git: Git, scratch: string, commit: string, messa
   return names.length === 0 ? gitFailure(['merge'], merged.value) : ok({ conflicts: names });
 }
 
-/**
- * Paths on which the two commits conflict. `scratch`: where they are merged by a git older than 2.38, which cannot
- * merge without a worktree.
- */
+/** Paths on which the two commits conflict. */
 export async function conflictsOf(
   git: Git,
   repository: string,
-  [one, other]: readonly [string, string],
-  scratch: string,
+  one: string,
+  other: string,
 ): Promise<Result<readonly string[]>> {
   const args = ['merge-tree', '--write-tree', '--name-only', '--no-messages', '-z', one, other];
   const asked = await askOwn(git, repositoryDir(repository), args, long);
@@ -85,13 +82,7 @@ export async function conflictsOf(
   if (exitCode === 0) return ok([]);
   // The first name is that of the tree.
   if (exitCode === 1) return ok([...new Set(stdout.split('\0').slice(1))].filter((name) => name !== ''));
-  if (exitCode !== 129) return gitFailure(args, asked.value);
-  const made = await makeScratch(git, repository, scratch, one);
-  if (!made.ok) return made;
-  const merged = await mergeInto(git, scratch, other, 'review');
-  const removed = await removeScratch(git, repository, scratch);
-  if (!merged.ok || !removed.ok) return merged.ok ? (removed as Result<never>) : merged;
-  return ok('conflicts' in merged.value ? merged.value.conflicts : []);
+  return gitFailure(args, asked.value);
 }
 
 /** Whether `commit` changed one of the paths since it diverged from `other`; true when git cannot tell. */

@@ -108,57 +108,30 @@ export async function applySnapshot(
   git: Git,
   { workspace: { path, branch, repository }, known, wanted, markRef, marked }: Applying,
 ): Promise<Result<void>> {
-  let isUntouched = false;
   if (marked !== wanted.snapshot) {
     const now = await snapshotOf(git, path);
     if (!now.ok) return now;
-    if (isSame(now.value, wanted)) return ok(undefined);
-    isUntouched = marked === undefined && isSame(now.value, known);
-    const isDone = isUntouched ? ok(false) : await areSame(git, path, now.value, wanted);
+    const isDone = await areSame(git, path, now.value, wanted);
     if (!isDone.ok || isDone.value) return isDone.ok ? ok(undefined) : isDone;
-    const isKnown = isUntouched ? ok(true) : await areSame(git, path, now.value, known);
+    const isKnown = await areSame(git, path, now.value, known);
     if (!isKnown.ok) return isKnown;
     if (!isKnown.value) return changedMeanwhile(path, branch);
   }
   const isMarked = await setRefs(git, repository, [[markRef, wanted.snapshot]]);
   if (!isMarked.ok) return isMarked;
-  const steps = await stepsTo(git, path, { branch, known, wanted, isUntouched });
-  if (!steps.ok) return steps;
-  for (const args of steps.value) {
+  const current = await currentBranch(git, path);
+  if (!current.ok) return current;
+  const steps = [
+    ...(current.value === branch ? [] : [['symbolic-ref', 'HEAD', `refs/heads/${branch}`]]),
+    ['read-tree', '--reset', '-u', wanted.snapshot],
+    ['clean', '-ffd', '--quiet'],
+    ['reset', '--mixed', '--quiet', wanted.head],
+  ];
+  for (const args of steps) {
     const done = await runOwn(git, path, args, long);
     if (!done.ok) return done;
   }
   return ok(undefined);
-}
-
-interface StepInput extends Pick<Applying, 'known' | 'wanted'> {
-  readonly branch: string;
-  /** It matches the known state; otherwise a crash may have left it anywhere between the two. */
-  readonly isUntouched: boolean;
-}
-
-async function stepsTo(
-  git: Git,
-  path: string,
-  { branch, known, wanted: { head, snapshot }, isUntouched }: StepInput,
-): Promise<Result<readonly (readonly string[])[]>> {
-  const current = await currentBranch(git, path);
-  if (!current.ok) return current;
-  const files = ['read-tree', '--reset', '-u'];
-  const isOnBranch = current.value === branch;
-  // If everything was committed, the snapshot knows all files, and the index matches the commit.
-  const isClean = known.head === known.snapshot && isUntouched;
-  const aside = snapshotIndex(git, path);
-  if (isOnBranch && isClean && head === known.head && aside !== null) {
-    return ok([[...files, `--index-output=${aside}`, snapshot]]);
-  }
-  if (isOnBranch && isClean && head === snapshot) return ok([['reset', '--hard', '--quiet', head]]);
-  return ok([
-    ...(isOnBranch ? [] : [['symbolic-ref', 'HEAD', `refs/heads/${branch}`]]),
-    [...files, snapshot],
-    ...(isClean ? [] : [['clean', '-ffd', '--quiet']]),
-    ['reset', '--mixed', '--quiet', head],
-  ]);
 }
 
 export function isSame(one: Snapshot, other: Snapshot): boolean {
@@ -167,6 +140,7 @@ export function isSame(one: Snapshot, other: Snapshot): boolean {
 
 /** The same parent commit and the same files. Fails with `worktree-failed`. */
 async function areSame(git: Git, path: string, one: Snapshot, other: Snapshot): Promise<Result<boolean>> {
+  if (isSame(one, other)) return ok(true);
   if (one.head !== other.head) return ok(false);
   const trees = await runOwn(git, path, ['rev-parse', `${one.snapshot}^{tree}`, `${other.snapshot}^{tree}`]);
   if (!trees.ok) return trees;

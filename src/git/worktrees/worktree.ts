@@ -62,9 +62,7 @@ export async function addWorktree(
 export async function isMerged(git: Git, folder: string, branch: string): Promise<boolean> {
   const merged = await runOwn(git, folder, ['merge-tree', '--write-tree', 'HEAD', `refs/heads/${branch}`]);
   const own = merged.ok ? await runOwn(git, folder, ['rev-parse', '--verify', 'HEAD^{tree}']) : merged;
-  if (merged.ok && own.ok) return merged.value.trim() === own.value.trim();
-  // Only a git of 2022 or later can merge without a worktree.
-  return (await runOwn(git, folder, ['merge-base', '--is-ancestor', `refs/heads/${branch}`, 'HEAD'])).ok;
+  return merged.ok && own.ok && merged.value.trim() === own.value.trim();
 }
 
 /** Removes a worktree with its files, or the entry of a missing one; its branch stays. */

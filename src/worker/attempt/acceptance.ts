@@ -17,7 +17,7 @@ import { sessionLabel } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { commitWork } from '../../git/commit.ts';
-import { sinceState, worktreeStat } from '../../git/diff.ts';
+import { diffStat, sinceState } from '../../git/diff.ts';
 import type { Git } from '../../git/git.ts';
 import { ignoredOutput, ignoredSentence, noteIgnored } from '../../git/ignored-output.ts';
 import { changedTracked, clearNewFiles, syncDisks, untrackedFiles } from '../../git/leftover-files.ts';
@@ -221,7 +221,7 @@ export class Acceptance {
     if (begin === null) return;
     const { projectPath } = record.definition;
     const since = sinceState(git, projectPath, begin);
-    const stat = since === null ? null : await worktreeStat(git, projectPath, since);
+    const stat = since === null ? null : await diffStat(git, projectPath, since);
     if (stat?.ok && stat.value.files === 0) this.#warnings.push(noChanges);
   }
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Workspace } from '../../../src/core/group.ts';
-import { diffStat, diffText, worktreeStat } from '../../../src/git/diff.ts';
+import { diffStat, diffText } from '../../../src/git/diff.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
 import { git, writeTree } from '../../support/git/repository.ts';
 import { failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
@@ -29,11 +29,15 @@ test('a diff between two commits works even if only the objects exist', async ()
   run('commit', '--quiet', '-m', 'Work');
   const to = run('rev-parse', 'HEAD');
   const stat = { files: 4, insertions: 2, deletions: 2 };
-  expect(value(await diffStat(rig.git, workspace.path, workspace.base, to))).toEqual(stat);
-  expect(value(await diffStat(rig.git, workspace.path, to, to))).toEqual({ files: 0, insertions: 0, deletions: 0 });
+  expect(value(await diffStat(rig.git, workspace.path, { from: workspace.base, to: to }))).toEqual(stat);
+  expect(value(await diffStat(rig.git, workspace.path, { from: to, to }))).toEqual({
+    files: 0,
+    insertions: 0,
+    deletions: 0,
+  });
   rig.run('worktree', 'remove', workspace.path);
   rig.run('branch', '-D', workspace.branch);
-  expect(value(await diffStat(rig.git, rig.gitDir, workspace.base, to))).toEqual(stat);
+  expect(value(await diffStat(rig.git, rig.gitDir, { from: workspace.base, to: to }))).toEqual(stat);
   const text = value(await diffText(rig.git, rig.gitDir, { from: workspace.base, to }));
   expect(text).toMatch(/^diff --git a\/a\.txt b\/a\.txt$/m);
   expect(text).toMatch(/^rename from old name\.txt$/m);
@@ -41,7 +45,9 @@ test('a diff between two commits works even if only the objects exist', async ()
     .trim()
     .split('\n');
   expect(lines.at(-1)).toBe(' 4 files changed, 2 insertions(+), 2 deletions(-)');
-  expect(failure(await diffStat(rig.git, rig.gitDir, workspace.base, '12'.repeat(20))).reason).toBe('worktree-failed');
+  expect(failure(await diffStat(rig.git, rig.gitDir, { from: workspace.base, to: '12'.repeat(20) })).reason).toBe(
+    'worktree-failed',
+  );
 });
 
 test('a diff includes the uncommitted files of a running session’s worktree', async () => {
@@ -61,7 +67,7 @@ test('a diff includes the uncommitted files of a running session’s worktree', 
   const text = value(await diffText(rig.git, workspace.path, { from: workspace.base }));
   const files = [...text.matchAll(/^\+\+\+ (.*)$/gm)].map((match) => match[1]);
   expect(files).toEqual(['b/a.txt', 'b/gone.txt', '"b/odd\\nname.txt"', 'b/staged.txt']);
-  expect(value(await worktreeStat(rig.git, workspace.path, { from: workspace.base }))).toEqual({
+  expect(value(await diffStat(rig.git, workspace.path, { from: workspace.base }))).toEqual({
     files: 4,
     insertions: 4,
     deletions: 1,

@@ -2,18 +2,19 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import type { Leftover } from '../../../app/delivery/worktree-cleanup.ts';
 import { pauseAndNotify } from '../../../app/pause-group.ts';
-import { type Archived, archiveGroup } from '../../../app/removal/archive-group.ts';
-import { deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
 import {
+  type Archived,
+  archiveGroup,
   catchWriteErrors,
+  deleteGroup,
   megabytes,
-  type PruneCandidate,
   type PruneOptions,
   type PrunePlan,
   planPrune,
   pruneGroup,
+  refuseWhileRunning,
   remainingState,
-} from '../../../app/removal/prune-groups.ts';
+} from '../../../app/removal.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import {
   type GroupReference,
@@ -22,7 +23,7 @@ import {
   loadWithRunner,
   resolveGroupToDestroy,
 } from '../../../app/resolve.ts';
-import { adviceText, advise, type CommandLine, shellWord } from '../../../core/advice.ts';
+import { adviceText, advise, shellWord } from '../../../core/advice.ts';
 import { describeFailure, type Failure, fail, ok } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import { groupStatuses } from '../../../core/status.ts';
@@ -121,17 +122,10 @@ function lostWith({ title, candidate, standing }: Leftover): string[] {
 
 /** The next step for worktrees that were kept. */
 function nextAdvice(groupId: string, force: boolean): string {
-  const next = force
-    ? advise('Then remove it with', archiveCommand(groupId))
-    : advise(
-        'Merge what you need with git merge and archive again. To discard the rest:',
-        archiveCommand(groupId, '--force'),
-      );
-  return adviceText(next);
-}
-
-function archiveCommand(groupId: string, ...more: CommandLine): CommandLine {
-  return ['group', 'archive', groupId, ...more];
+  const archive = ['group', 'archive', groupId];
+  if (force) return adviceText(advise('Then remove it with', archive));
+  const sentence = 'Merge what you need with git merge and archive again. To discard the rest:';
+  return adviceText(advise(sentence, [...archive, '--force']));
 }
 
 const deleteExample = `
@@ -232,12 +226,7 @@ async function pauseFirst(context: Context, group: GroupReference): Promise<void
 function question(context: Context, group: GroupReference): string {
   const { groupId } = group;
   const loaded = loadWithRunner(context.world, group);
-  if (!loaded.ok) {
-    const { reason } = loaded.failure;
-    const whats = { 'newer-version': 'group of a newer version', 'older-version': 'group of an older version' };
-    const what = whats[reason as keyof typeof whats] ?? 'damaged group';
-    return `Delete the ${what} ${groupId} with all its files?`;
-  }
+  if (!loaded.ok) return `Delete group ${groupId}, which cannot be read, with all its files?`;
   return `Delete group ${groupId} with ${plural(loaded.value.state.sessions.size, 'session')} and all transcripts?`;
 }
 
@@ -318,7 +307,20 @@ async function prune(
     context.stderr.line('Nothing was deleted.');
     return;
   }
-  const { deleted, failed } = await deleteAll(context, root, plan.toDelete);
+  const deleted: GroupId[] = [];
+  const failed: { id: GroupId; why: string }[] = [];
+  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+  for (const one of plan.toDelete) {
+    const group = groupReference(root, one.id);
+    const work = catchWriteErrors(group, () => pruneGroup(context, group, one, tell));
+    const gone = await whileWaiting(context, group, work);
+    if (gone.ok) deleted.push(one.id);
+    else {
+      const why = describeFailure(gone.failure);
+      failed.push({ id: one.id, why });
+      tell(`${remainingState(context, group)}. ${why}`);
+    }
+  }
   if (json) context.stdout.json({ groups: plan.toDelete, kept: [...plan.kept, ...failed], deleted });
   else context.stderr.line(`Deleted ${plural(deleted.length, 'group')}.`);
   return ok(deleted.length === plan.toDelete.length ? exitCode.done : exitCode.failed);
@@ -330,28 +332,4 @@ function show({ stdout, stderr }: Context, { toDelete, kept }: PrunePlan): void 
   if (rows.length > 0) stdout.line(formatTable(columns, rows, stdout.style).join('\n'));
   else stderr.line('No groups match.');
   for (const { id, why } of kept) stderr.line(`${id} stays. ${safeLine(why, noteColumns)}`);
-}
-
-/** `failed`: groups that were not deleted; the reason was printed. */
-async function deleteAll(
-  context: Context,
-  root: string,
-  toDelete: readonly PruneCandidate[],
-): Promise<{ readonly deleted: GroupId[]; readonly failed: PrunePlan['kept'] }> {
-  const deleted: GroupId[] = [];
-  const failed: { id: GroupId; why: string }[] = [];
-  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
-  for (const one of toDelete) {
-    const group = groupReference(root, one.id);
-    const work = catchWriteErrors(group, () => pruneGroup(context, group, one, tell));
-    const gone = await whileWaiting(context, group, work);
-    if (gone.ok) {
-      deleted.push(one.id);
-      continue;
-    }
-    const why = describeFailure(gone.failure);
-    failed.push({ id: one.id, why });
-    tell(`${remainingState(context, group)}. ${why}`);
-  }
-  return { deleted, failed };
 }

@@ -2,7 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { checkCommand, submit } from '../../../app/group-commands.ts';
 import { liveRunner } from '../../../app/live-runner.ts';
-import { removeSession } from '../../../app/removal/archive-group.ts';
+import { removeSession } from '../../../app/removal.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type LoadedSession, loadReferredSession, resolveGroupToDestroy } from '../../../app/resolve.ts';
 import { commandText } from '../../../core/advice.ts';

@@ -30,24 +30,28 @@ const sentenceColumnsMax = 400;
 const rulesShown = 2;
 
 export interface PlanDetails {
+  readonly preview: Preview;
   readonly spentUsd: number;
   readonly missing: readonly Missing[];
-  readonly details: (id: SessionId) => readonly string[];
   readonly modes: ReadonlyMap<SessionId, string>;
   readonly notes: readonly string[];
   readonly warnings: readonly string[];
   readonly day?: DayBudget;
   /** Configuration that plain claude would use and the sessions do not. */
   readonly leftOut: readonly string[];
+  /** Sentences on size and location of worktrees. */
   readonly worktrees: readonly string[];
 }
 
-export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails, style: Style): string[] {
+type Details = (id: SessionId) => readonly string[];
+
+export function textPlan(state: GroupState, plan: PlanDetails, details: Details, style: Style): string[] {
   const { group } = state;
+  const { preview } = plan;
   return [
     style('strong', safeLine(group.name, 120)),
     summary(state, preview),
-    ...waveLines(state, preview, plan, style),
+    ...waveLines(state, plan, details, style),
     ...workPlanLines(state, preview.waves.flat(), style),
     ...paragraph(style('dim', 'Worktrees'), plan.worktrees),
     ...paragraph(style('dim', 'Waves, each after a decision about the previous one'), canaryTexts(state, preview)),
@@ -96,18 +100,11 @@ function summary(state: GroupState, preview: Preview): string {
   ].join('; ');
 }
 
-function waveLines(state: GroupState, preview: Preview, { details, modes }: PlanDetails, style: Style): string[] {
+function waveLines(state: GroupState, { preview, modes }: PlanDetails, details: Details, style: Style): string[] {
   const ids = preview.waves.flat();
-  const columns = titled(
-    ['SESSION', 'PROJECT', 'TEMPLATE', 'CONFIG', 'MODEL', 'PERMISSIONS', 'CAP', 'MAY COST', 'AFTER'],
-    'CAP',
-    'MAY COST',
-  );
-  const [titles = '', ...lines] = formatTable(
-    columns,
-    ids.map((id) => row(state, preview, id, modes.get(id) ?? '')),
-    style,
-  );
+  const names = ['SESSION', 'PROJECT', 'TEMPLATE', 'CONFIG', 'MODEL', 'PERMISSIONS', 'CAP', 'MAY COST', 'AFTER'];
+  const rows = ids.map((id) => row(state, preview, id, modes.get(id) ?? ''));
+  const [titles = '', ...lines] = formatTable(titled(names, 'CAP', 'MAY COST'), rows, style);
   const lineOf = new Map(ids.map((id, index) => [id, lines[index] ?? '']));
   return [
     ...(ids.length === 0 ? [] : ['', titles]),

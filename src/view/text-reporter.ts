@@ -134,13 +134,10 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'group_resumed':
       return describeRun(event, state);
     case 'session_started':
-      return attempt('started', event.attempt, event.sessionId, state);
     case 'session_resumed':
-      return attempt('resumed', event.attempt, event.sessionId, state);
     case 'session_retrying':
-      return attempt('retrying', event.attempt, event.sessionId, state);
     case 'session_adopted':
-      return `${attempt('adopted', event.attempt, event.sessionId, state)}  pid ${event.process.pid}`;
+      return describeStart(event, state);
     case 'session_stopping':
       return style('warn', `stopping (${event.reason})`);
     case 'session_attached':
@@ -303,9 +300,13 @@ function describeRun(
   return parts.join(', ');
 }
 
-function attempt(word: string, number: number, sessionId: SessionId, state: GroupState): string {
+type StartEvent = Extract<GroupEvent, { type: `session_${'started' | 'resumed' | 'retrying' | 'adopted'}` }>;
+
+function describeStart({ type, attempt, sessionId, process }: StartEvent, state: GroupState): string {
   const path = state.sessions.get(sessionId)?.definition.projectPath;
-  return `${word} (attempt ${number})${path === undefined ? '' : `  ${projectName(path)}`}`;
+  const project = path === undefined ? '' : `  ${projectName(path)}`;
+  const pid = type === 'session_adopted' ? `  pid ${process.pid}` : '';
+  return `${type.slice('session_'.length)} (attempt ${attempt})${project}${pid}`;
 }
 
 function describeSessionFailure(

@@ -40,8 +40,7 @@ export interface PreviewOptions {
   readonly acceptClaude?: string | undefined;
 }
 
-export interface RunPreview extends Omit<PlanDetails, 'details'> {
-  readonly preview: Preview;
+export interface RunPreview extends PlanDetails {
   readonly configs: Configs;
 }
 

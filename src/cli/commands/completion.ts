@@ -48,7 +48,6 @@ export function defineCompletion(command: Command, context: Context): void {
       context.run(() => {
         if (shell === 'bash') context.stdout.line(bashBefore(programName));
         script(shell, programName, programName);
-        return;
       }),
     );
 }
@@ -62,26 +61,19 @@ export type ProgramNode = Pick<
   'name' | 'summary' | 'commands' | 'options' | 'registeredArguments' | 'createHelp'
 >;
 
-/** Builds the whole command tree. */
-type Grow = (context: Context) => Promise<ProgramNode>;
-
-export function completeFor(grow: Grow): (command: Command, context: Context) => void {
-  return (command, context) => defineComplete(command, context, grow);
-}
-
-function defineComplete(command: Command, context: Context, grow: Grow): void {
-  command
-    .description('Print completions of a command line.')
-    .argument('[words...]', 'the command line so far, without the program')
-    .action((words) =>
-      context.run(async () => {
-        const program = await grow(context);
-        const root = new RootCommand();
-        addCommands(context, root, program, '', words);
-        root.parse(words);
-        return;
-      }),
-    );
+export function completeFor(buildAll: (context: Context) => Promise<ProgramNode>) {
+  return (command: Command, context: Context): void => {
+    command
+      .description('Print completions of a command line.')
+      .argument('[words...]', 'the command line so far, without the program')
+      .action((words) =>
+        context.run(async () => {
+          const root = new RootCommand();
+          addCommands(context, root, await buildAll(context), '', words);
+          root.parse(words);
+        }),
+      );
+  };
 }
 
 function addCommands(context: Context, root: RootCommand, node: ProgramNode, path: string, words: string[]): void {

@@ -2,11 +2,11 @@
 import { resolve } from 'node:path';
 import type { NewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
-import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
+import { briefPath, lookAt } from '../../app/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { promptBytesMax, promptProblem } from '../../core/values.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
-import { decodeText, sizeText } from '../../template/text-file.ts';
+import { decodeText, readTextFile, sizeText } from '../../template/text-file.ts';
 import type { Context } from '../context.ts';
 
 export interface PromptOptions {
@@ -37,50 +37,36 @@ function readPromptFile(context: Context, file: string): Result<string> {
 }
 
 export function readPrompt(context: Context, path: string, source: string, next: string): Result<string> {
-  const { files } = context.world;
-  const found = lookAt(files, path);
-  if (!found.ok) return fail('usage', `${source} ${found.trouble}.`, next);
-  if (found.value === 'folder') return fail('usage', `${source} is a folder.`, next);
-  // A device such as /dev/zero may have no end.
-  if (found.value === 'other') return fail('usage', `${source} is not a file.`, next);
+  const { world } = context;
+  const found = lookAt(world.files, path);
   // A pipe, such as <(command) in bash, has no size and cannot be seeked. Read it to its end.
-  const read = tryPath(() =>
-    found.value === 'fifo'
-      ? Buffer.from(files.readText(path, 'pipe') ?? '')
-      : files.readBytes(path, 0, promptBytesMax + 1),
-  );
-  return read.ok ? decodePrompt(read.value, source) : fail('usage', `${source} ${read.trouble}.`, next);
+  if (found.ok && found.value === 'fifo') return checkPrompt(world.files.readText(path, 'pipe') ?? '', source);
+  const read = readTextFile(world, path, promptBytesMax);
+  return read.ok ? checkPrompt(read.text, source) : fail('usage', `${source} ${read.trouble}.`, next);
 }
 
 async function readPipedPrompt(context: Context): Promise<Result<string>> {
   const bytes = await readStandardInput(context, 'The prompt', promptBytesMax);
-  return bytes.ok ? decodePrompt(bytes.value, 'The prompt on standard input') : bytes;
+  if (!bytes.ok) return bytes;
+  const source = 'The prompt on standard input';
+  const text = decodeText(bytes.value);
+  return text === null ? fail('usage', `${source} is not UTF-8 text.`, plainText) : checkPrompt(text, source);
 }
 
-function decodePrompt(bytes: Uint8Array, source: string): Result<string> {
-  if (bytes.byteLength > promptBytesMax) return tooLong(source);
-  let text: string;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return fail('usage', `${source} is not UTF-8.`, 'Give plain text in UTF-8.');
-  }
-  return checkPrompt(text, source);
-}
+const plainText = 'Give plain text in UTF-8.';
 
 function checkPrompt(text: string, source: string): Result<string> {
-  if (Buffer.byteLength(text) > promptBytesMax) return tooLong(source);
+  if (Buffer.byteLength(text) > promptBytesMax) {
+    const next = 'Put the material into the project and refer to its path.';
+    return fail('usage', `${source} is longer than 1 MiB.`, next);
+  }
   const problem = promptProblem(text);
   if (problem === null) return ok(text);
-  const isBlank = text.trim() === '';
-  const next = isBlank
-    ? 'Describe what the session should do.'
-    : 'Give plain text. A NUL character means that it is a binary file.';
-  return fail('usage', `${source} ${problem}.`, next);
-}
-
-function tooLong(source: string): Result<never> {
-  return fail('usage', `${source} is longer than 1 MiB.`, 'Put the material into the project and refer to its path.');
+  return fail(
+    'usage',
+    `${source} ${problem}.`,
+    text.trim() === '' ? 'Describe what the session should do.' : plainText,
+  );
 }
 
 export const standardInput = '-';

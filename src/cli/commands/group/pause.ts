@@ -197,11 +197,8 @@ async function stopUnreadable(context: Context, { group, failure }: UnreadableGr
 
 function endedText({ processes, runner }: { readonly processes: number; readonly runner?: number }): string {
   const many = processes === 1 ? '1 process' : `${processes} processes`;
-  if (runner === undefined) {
-    if (processes < 0) return 'Some orphans of a dead runner could not be ended.';
-    return `Ended ${many} left by a dead runner.`;
-  }
-  if (processes < 0) return `Its runner (pid ${runner}) received SIGTERM; some processes could not be ended.`;
+  if (processes < 0) return 'Some of its processes could not be ended.';
+  if (runner === undefined) return `Ended ${many} left by a dead runner.`;
   return `Ended its runner (pid ${runner}) and ${many} of its sessions.`;
 }
 

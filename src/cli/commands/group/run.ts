@@ -330,8 +330,7 @@ export async function showPreview(
   if (options.json) context.stdout.json(jsonPlan(state, shown));
   else {
     const details = (id: SessionId) => (options.prompts ? promptLines(state, id) : []);
-    const lines = textPlan(state, shown.preview, { ...shown, details }, context.stdout.style);
-    context.stdout.lines(lines);
+    context.stdout.lines(textPlan(state, shown, details, context.stdout.style));
   }
   return ok(shown.missing.length === 0 ? exitCode.done : exitCode.failed);
 }

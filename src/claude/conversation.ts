@@ -14,8 +14,6 @@ import { noTotals, type ReportedTotals } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
 
 const chunkBytes = 64 * 1024;
-/** Maximum number of bytes read of a file, so that a huge conversation does not block the other sessions. */
-const readBytesMax = 256 * 1024 * 1024;
 /** A message's line begins with other fields, so the type is searched anywhere in it. */
 const messageTypes = ['"type":"user"', '"type":"assistant"'];
 
@@ -138,12 +136,11 @@ export function totalsAtEnd(
   return ends.find((totals) => totals !== null) ?? null;
 }
 
-/** Lines of several files in order; of each only the end is read. */
+/** Lines of several files in order. */
 export function* linesOf(world: World, paths: readonly string[]): Generator<string> {
   const splitter = new LineSplitter();
   for (const path of paths) {
-    const size = world.files.info(path)?.size ?? 0;
-    yield* printedLines(world, path, Math.max(0, size - readBytesMax), size, splitter);
+    yield* printedLines(world, path, 0, world.files.info(path)?.size ?? 0, splitter);
   }
   const rest = splitter.rest();
   if (rest !== null) yield rest;

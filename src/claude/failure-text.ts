@@ -70,6 +70,8 @@ export function describeFailedResult(stream: AttemptStream, result: ResultMessag
   return reportedError(result, said);
 }
 
+const needsPerson: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
+
 /** For a session that timed out while it waited for the API; otherwise null. */
 export function describeUnanswered(stream: AttemptStream): AttemptVerdict | null {
   if (stream.lastRetry === undefined) return null;
@@ -77,7 +79,7 @@ export function describeUnanswered(stream: AttemptStream): AttemptVerdict | null
   const status = errorStatus ?? undefined;
   const said = `requests were still being retried when the session timed out (${error})`;
   if (status === 429) return limited(stream, said);
-  if (stream.authError !== undefined || !isTransient(status, error)) return null;
+  if (needsPerson.has(stream.apiError ?? '') || !isTransient(status, error)) return null;
   return passing(notServed(status, said), status);
 }
 

@@ -98,8 +98,6 @@ export interface AttemptStream extends ClaudeSpending {
   rateLimit?: RateLimitMessage;
   /** The last `api_retry`, until an answer of the model follows. */
   lastRetry?: ApiRetry;
-  /** `authentication_failed`, `oauth_org_not_allowed` or `billing_error`, until the model answers. */
-  authError?: string;
   /** The error code of claude's last error message, until an answer of the model. */
   apiError?: string;
   /** Another conversation began, and no total was reported since. */
@@ -131,7 +129,6 @@ export interface AttemptStream extends ClaudeSpending {
 const toolChars = 80;
 const textChars = 200;
 const errorChars = 60;
-const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
 
 /** `earlier`: for an attempt that resumes a conversation. */
 export function emptyStream(prices: PriceTable = {}, earlier?: EarlierSpending): AttemptStream {
@@ -193,7 +190,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'api-retry':
       s.lastRetry = retryOf(m);
-      recordProblem(s, m.error);
+      s.apiError = m.error;
       break;
     case 'rate-limit':
       s.rateLimit = m;
@@ -303,16 +300,10 @@ function retryOf({ attempt, attemptsMax, error, errorStatus }: ApiRetryMessage):
   return { attempt, ...max, error: cleanLine(error, errorChars), errorStatus };
 }
 
-function recordProblem(s: AttemptStream, error: string): void {
-  s.apiError = error;
-  if (personErrors.has(error)) s.authError = error;
-}
-
 function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
   const isMainLoop = m.parentToolUseId === undefined;
-  if (m.error !== undefined) recordProblem(s, m.error);
+  if (m.error !== undefined) s.apiError = m.error;
   else if (m.model !== '<synthetic>') {
-    delete s.authError;
     delete s.apiError;
     delete s.lastRetry;
   }

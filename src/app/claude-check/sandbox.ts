@@ -131,7 +131,6 @@ export class Sandbox {
     const echo = { program: '/bin/echo', args: [`Claude Code session ${hookTextFor(name)}`] };
     const prepared = prepareConfigDir(this.world, {
       paths,
-      isNew: !isResumed,
       env,
       instructions: {
         group: { name: 'Check', description: '' },

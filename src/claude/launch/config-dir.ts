@@ -24,7 +24,6 @@ import type { Environment } from './variables.ts';
 
 export interface ConfigDirInput {
   readonly paths: SessionPaths;
-  readonly isNew: boolean;
   /** The worker's environment. Its payment variables are also written to the settings. */
   readonly env: Environment;
   readonly helpers?: Readonly<Record<string, string>>;
@@ -57,7 +56,7 @@ function isScript(bytes: Uint8Array): boolean {
 
 /** Fails with `write-failed` when a file cannot be written, or claude would ignore it. */
 export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
-  const { paths, env, isNew } = input;
+  const { paths, env } = input;
   const { base, hooks = [], deny = [] } = input.settings;
   const { own, git, session } = input.instructions;
   const { projectPath } = session;
@@ -70,15 +69,9 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     [join(paths.config, 'settings.json'), mergedSettings({ ...input.settings, base: settled, hooks: clean })],
     [paths.workerSettings, workerSettings(env, { deny, ...defined({ base, helpers: input.helpers }) })],
   ];
-  // A new folder has nothing to replace.
-  const write = (file: string, text: string): void => {
-    const isInNewFolder = isNew && dirname(file) === paths.config;
-    if (isInNewFolder) world.files.writeBytes(file, Buffer.from(text));
-    else world.files.writeAtomic(file, text);
-  };
   let path = paths.config;
   try {
-    if (!isNew) for (const name of ownedFolders) world.files.remove(join(paths.config, name));
+    for (const name of ownedFolders) world.files.remove(join(paths.config, name));
     for (const file of input.files) {
       path = placeOf(paths.config, file.path);
       world.files.makeFolder(dirname(path));
@@ -86,18 +79,17 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     }
     if (input.inherited !== undefined) linkInherited(world, input.inherited, paths.config);
     path = paths.mcpConfig;
-    if (input.mcp !== null) world.files.writeAtomic(path, `${JSON.stringify(input.mcp, null, 2)}\n`);
-    else if (!isNew) world.files.remove(path);
+    if (input.mcp !== null) writeJson(world, path, input.mcp);
+    else world.files.remove(path);
     path = join(paths.config, 'CLAUDE.md');
     const text = instructions(input.instructions);
-    if (text !== null) write(path, text);
-    else if (!isNew) world.files.remove(path);
+    if (text !== null) world.files.writeAtomic(path, text);
+    else world.files.remove(path);
     path = paths.systemPrompt;
-    write(path, standingInstructions(input.instructions));
+    world.files.writeAtomic(path, standingInstructions(input.instructions));
     for (const [file, settings] of files) {
       path = file;
-      const json = `${JSON.stringify(settings, null, 2)}\n`;
-      write(path, json);
+      writeJson(world, path, settings);
     }
   } catch (error) {
     return { ok: false, failure: systemFailure(path, error) };
@@ -138,12 +130,12 @@ export function noteDecisions(
   const noted = [folder, ...checkoutRoots(world, folder)].map((root) => {
     return [root, { ...object(projects[root]), ...decided }];
   });
-  writeState(world, path, { ...known, projects: { ...projects, ...Object.fromEntries(noted) } });
+  writeJson(world, path, { ...known, projects: { ...projects, ...Object.fromEntries(noted) } });
 }
 
-/** The session may have put a symlink there. */
-function writeState(world: World, path: string, state: JsonObject): void {
-  world.files.writeAtomic(path, `${JSON.stringify(state, null, 2)}\n`);
+/** The session may have put a symlink there, which is replaced. */
+function writeJson(world: World, path: string, value: JsonObject): void {
+  world.files.writeAtomic(path, `${JSON.stringify(value, null, 2)}\n`);
 }
 
 /** claude identifies a key by this many of its last characters. */
@@ -163,7 +155,7 @@ export function answerFirstRun(world: World, configDir: string, folder: string, 
     projects: { ...projects, [folder]: { ...object(projects[folder]), hasTrustDialogAccepted: true } },
     ...(key === undefined || key === '' ? {} : { customApiKeyResponses: withKey(answered, key.slice(-keyEnd)) }),
   };
-  writeState(world, path, next);
+  writeJson(world, path, next);
 }
 
 function withKey(answered: JsonObject, end: string): JsonObject {

@@ -133,7 +133,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const ours = [options.paths.sessions, paths.folder, paths.config, paths.tmp];
         const link = ours.find((path) => world.files.entryKind(path) === 'link');
         if (link !== undefined) return { ok: false, failure: linkFailure(link) };
-        const isNew = world.files.makeFolder(paths.config);
+        world.files.makeFolder(paths.config);
         const env = environment(world, options, paths, input);
         const found = await workspaces.workspaceFor({ ...input, paths, env: commandEnv, isElsewhere });
         if (!found.ok) return found;
@@ -155,7 +155,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
           env: { ...env, ...about },
           helpers: userLogin.helpers,
         };
-        const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, templates, isNew };
+        const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, templates };
         const launch = prepareFiles(world, options, subject);
         // The session's files exist already. The project's resume file is updated only once the session can start.
         const loggedIn = await known;
@@ -237,12 +237,10 @@ interface Subject extends PrepareInput, PreparedWorkspace {
   readonly ofProject: readonly SettingsFile[];
   readonly helpers: UserLogin['login']['helpers'];
   readonly systems: readonly ContextName[];
-  /** The session has no files yet. */
-  readonly isNew: boolean;
 }
 
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, env, folder, templates, systems, isNew } = subject;
+  const { state, record, attempt, paths, program, env, folder, templates, systems } = subject;
   // The session sees its workspace folder as the project.
   const definition = { ...record.definition, projectPath: folder };
   const user = readUserClaude(world, options.callerEnv);
@@ -255,12 +253,11 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   if (!harmless.ok) return harmless;
   const claudeSessionId = conversationId(record);
   const filled = fillPrompt(definition, state, paths.inputs);
-  if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);
+  writeInputs(world, paths, filled.files);
   const hooks = ownHooks(options.packageRoot, record.definition, subject.isElsewhere === true);
   const own = ownInstructions(state, { ...record, definition }, filled.prompt, gitSettings(base, subject.ofProject));
   const config = prepareConfigDir(world, {
     paths,
-    isNew,
     env,
     helpers: subject.helpers,
     instructions: {
@@ -279,7 +276,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     hasTrustDialogAccepted: isTrusted(world, user, definition),
     hasClaudeMdExternalIncludesApproved: mayImport(world, user, folder),
   });
-  if (!isNew) removeEmptyConversation(world, paths.config, claudeSessionId);
+  removeEmptyConversation(world, paths.config, claudeSessionId);
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const words = promptInput(subject, filled.prompt, continues);
   // The session's hooks read the task from this file.

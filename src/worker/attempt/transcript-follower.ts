@@ -4,11 +4,8 @@ import type { ReadFile, World } from '../../system/world.ts';
 
 /** The first polls are frequent: a write during the set-up of the watch gives no hint. */
 const firstPollMs = 16;
-/** Poll intervals. The longer one applies as long as every change came with a hint. */
-const pollMs = { hinted: 2_000, unhinted: 500 };
+const pollMsMax = 1_000;
 const chunkBytes = 256 * 1024;
-/** Maximum number of chunks in a row, so that other sessions are not delayed. */
-const chunksAtOnce = 64;
 const nothing = new Uint8Array(0);
 
 export interface FollowerOptions {
@@ -30,9 +27,7 @@ export class TranscriptFollower {
   #endAtMs: number;
   #deliveredEndAtMs: number;
   #isOpen = true;
-  #pollMsMax = pollMs.hinted;
   #cancelPoll: () => void;
-  #cancelContinue = (): void => {};
 
   constructor(world: World, options: FollowerOptions) {
     this.#world = world;
@@ -67,7 +62,6 @@ export class TranscriptFollower {
   close(): void {
     this.#isOpen = false;
     this.#cancelPoll();
-    this.#cancelContinue();
     this.#unwatch();
     this.#file?.close();
     this.#file = null;
@@ -91,33 +85,18 @@ export class TranscriptFollower {
   }
 
   #poll(nextMs: number): void {
-    const before = this.#position;
     this.#readNew();
-    if (this.#position > before) this.#pollMsMax = pollMs.unhinted;
     // The line's handler may have closed this follower.
     if (!this.#isOpen) return;
-    this.#cancelPoll = this.#world.clock.after(nextMs, () => this.#poll(Math.min(2 * nextMs, this.#pollMsMax)));
+    this.#cancelPoll = this.#world.clock.after(nextMs, () => this.#poll(Math.min(2 * nextMs, pollMsMax)));
   }
 
-  #continueSoon(): void {
-    this.#cancelContinue();
-    this.#cancelContinue = this.#world.clock.after(0, () => {
-      if (this.#isOpen) this.#readNew(true);
-    });
-  }
-
-  /** `isBehind`: continues an earlier read. */
-  #readNew(isBehind = false): void {
+  #readNew(): void {
     const before = this.#position;
     // A short chunk means the end; later writes give hints.
-    let delivered = chunkBytes;
-    for (let chunks = 0; delivered === chunkBytes && this.#isOpen; chunks += 1) {
-      if (chunks === chunksAtOnce) {
-        this.#continueSoon();
-        return;
-      }
+    for (let delivered = chunkBytes; delivered === chunkBytes && this.#isOpen; ) {
       delivered = this.#deliver(this.#read());
     }
-    if (isBehind || this.#position > before) this.#options.onCaughtUp?.();
+    if (this.#position > before) this.#options.onCaughtUp?.();
   }
 }

@@ -195,7 +195,6 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
   });
   mkdirSync(paths.config, { recursive: true });
   const prepared = prepareConfigDir(createRealWorld(), {
-    isNew: false,
     paths,
     env,
     helpers: login.helpers,

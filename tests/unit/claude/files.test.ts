@@ -45,7 +45,6 @@ const session = { name: 'api', description: 'The API', projectPath: '/somewhere/
 describe('prepareConfigDir', () => {
   const input = (): ConfigDirInput => ({
     paths: sessionPaths(groupPathsIn(folder), '001-7f9d6f34-0f3c-4a39-8b30-5e4b8a0c1d2e'),
-    isNew: false,
     env: { CLAUDE_CODE_AGENT_ATTEMPT: 'A1' },
     instructions: { group, session, dependencies: [], shared: [], own: true, rules: [], git: null },
     settings: {

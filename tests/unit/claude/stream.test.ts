@@ -106,14 +106,13 @@ describe('foldMessage', () => {
     };
     const troubled = fold(init, retry);
     expect(troubled).toMatchObject({
-      authError: 'authentication_failed',
       apiError: 'authentication_failed',
       lastRetry: { attempt: 1, attemptsMax: 6, errorStatus: 401 },
     });
     const cured = fold(init, retry, says('m1', [text('hi')]));
-    expect([cured.authError, cured.apiError, cured.lastRetry]).toEqual([undefined, undefined, undefined]);
+    expect([cured.apiError, cured.lastRetry]).toEqual([undefined, undefined]);
     const synthetic = says('m2', [text('Not logged in')], { error: 'billing_error' }, '<synthetic>');
-    expect(fold(init, synthetic)).toMatchObject({ authError: 'billing_error', costUsd: 0 });
+    expect(fold(init, synthetic)).toMatchObject({ apiError: 'billing_error', costUsd: 0 });
   });
 
   test('a background task runs until its end is reported or it leaves the list of background tasks', () => {

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { advise, see } from '../core/advice.ts';
-import { describeFailure, type Failure, fail, ok, type Result } from '../core/failure.ts';
+import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import type { GroupState } from '../core/state.ts';
@@ -140,7 +140,8 @@ export async function deleteGroup(
       return allowed.ok ? deleteNow(context, group, writer, release) : allowed;
     },
   });
-  return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(context, group, release);
+  const isReadable = deleted.ok || loadGroup(context.world, group.root, group.groupId).ok;
+  return isReadable ? deleted : deleteDamaged(context, group, release);
 }
 
 /** Removes the symlink only, without the lock of its target. */
@@ -190,10 +191,6 @@ async function deleteFiles(
   if (!released.ok) return released;
   deleteGroupFolder(context.world, root, groupId);
   return ok(undefined);
-}
-
-function isDamage(failure: Failure): boolean {
-  return ['corrupt-file', 'newer-version', 'older-version'].includes(failure.reason);
 }
 
 /** Takes the lock directly, because a writer needs a readable log. */

@@ -37,8 +37,8 @@ import type { AppContext } from './app-context.ts';
 import { foreignWorker, stopRehearsal } from './leftovers.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
 import type { GroupReference } from './resolve.ts';
-import { attemptUsages } from './watch/attempt-usage.ts';
 import { awaitRelease, awaitState } from './watch/follow-group.ts';
+import { attemptUsages } from './watch/live-view.ts';
 
 export type { CommandOf } from '../runner/request-answers.ts';
 

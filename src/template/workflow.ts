@@ -18,13 +18,12 @@ import type { TemplatePlace } from './places.ts';
 import { settingsIn } from './setting-schema.ts';
 import { exampleValue, type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
 import { expandSessions } from './workflow/matrix.ts';
-import { Problems } from './workflow/problems.ts';
+import { collapsedLine, fillYamlText, meaningsIn, Problems } from './workflow/problems.ts';
 import { type ProjectCommand, projectFileFor } from './workflow/project-file.ts';
 import { checkForm, type GroupSpec, type WorkflowFile } from './workflow/schema.ts';
 import { draftSession, type ProjectFolder, templateOrProblem, type WorkflowDraft } from './workflow/session.ts';
 import { wire } from './workflow/session-references.ts';
 import { memoize, noRepository, TemplateCache } from './workflow/template-cache.ts';
-import { collapsedLine, fillYamlText, meaningsIn } from './workflow/text.ts';
 import { shellCommand } from './workflow/work-settings.ts';
 
 export interface WorkflowInput {

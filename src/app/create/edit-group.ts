@@ -12,8 +12,8 @@ import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
 import type { AppContext } from '../app-context.ts';
 import { submit } from '../group-commands.ts';
 import type { LoadedGroup } from '../resolve.ts';
+import { groupTemplates, type TemplateOptions } from './named-template.ts';
 import { checkConfigsOf, type NewGroup, unfrozen, withIds } from './new-group.ts';
-import { groupTemplates, type TemplateOptions } from './template-choice.ts';
 
 export interface GroupEditOptions extends TemplateOptions {
   readonly config: NonNullable<GroupChanges['config']>;

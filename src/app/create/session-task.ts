@@ -25,9 +25,8 @@ import { parseGiven, resolveVariables, type VariableSpec } from '../../template/
 import { parseAccess } from '../../template/workflow/session-references.ts';
 import { noBranchFault } from '../../template/workflow/work-settings.ts';
 import type { AppContext } from '../app-context.ts';
-import { placesFor } from './named-template.ts';
+import { chooseClaudeMd, chooseTemplates, noTemplate, placesFor, type TemplateOptions } from './named-template.ts';
 import { templateReference } from './new-group.ts';
-import { chooseClaudeMd, chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';
 
 export interface TaskOptions extends TemplateOptions {
   /** Reads the prompt. Called after the templates were found. */

@@ -1,4 +1,8 @@
 /** What a group is doing now, seen from another process: the state of the log, and progress.json of the runner. */
+
+import { parseLine } from '../../claude/messages.ts';
+import type { EarlierSpending } from '../../claude/spending.ts';
+import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../claude/stream.ts';
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -11,10 +15,9 @@ import {
   type Tokens,
   type Usage,
 } from '../../core/group.ts';
-import type { Verdicts, WaitReason } from '../../core/plan/decision.ts';
-import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
-import type { Sample } from '../../core/plan/preview.ts';
-import { kindOf } from '../../core/plan/preview.ts';
+import { LineSplitter } from '../../core/line-splitter.ts';
+import { loggedContext, seenByRunner, type Verdicts, type WaitReason } from '../../core/plan/decision.ts';
+import { kindOf, type Sample } from '../../core/plan/preview.ts';
 import { aboutToStart, verdictsAtRest, verdictsOf } from '../../core/plan/verdicts.ts';
 import {
   type FleetStanding,
@@ -31,13 +34,14 @@ import { parseOwn } from '../../store/json.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../store/paths.ts';
 import { type GroupMeta, groupMeta, type SessionSummary } from '../../store/snapshots.ts';
 import type { World } from '../../system/world.ts';
+import type { ReportModel } from '../../view/html/model.ts';
 import type { LiveView } from '../../view/reporter.ts';
 import { conditionOf } from '../../view/wording.ts';
+import { earlierThan } from '../../worker/attempt/worker-options.ts';
 import type { AppContext } from '../app-context.ts';
 import { isRun } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
 import { type GroupReference, type LoadedGroup, loadWithRunner } from '../resolve.ts';
-import { attemptUsages } from './attempt-usage.ts';
 
 export interface ProgressView {
   readonly live: LiveView;
@@ -254,4 +258,102 @@ export function samplesOf(state: GroupState): Sample[] {
       ? [{ ...kindOf(definition, state), costUsd: usage.costUsd, durationMs: usage.durationMs }]
       : [],
   );
+}
+
+// Usage of running attempts so far, read from their transcripts, so that it is available without a runner.
+
+const chunkBytes = 1024 * 1024;
+
+/** One entry for each running session, except during acceptance. Times grow only with `hasRunner`. */
+export function attemptUsages(
+  world: World,
+  paths: GroupPaths,
+  state: GroupState,
+  hasRunner = false,
+): Map<SessionId, Usage> {
+  return new AttemptUsages(world, paths).of(state, hasRunner);
+}
+
+/** For repeated calls: reads only what was added to a transcript. */
+export class AttemptUsages {
+  readonly #world: World;
+  readonly #paths: GroupPaths;
+  #readings = new Map<string, Reading>();
+
+  constructor(world: World, paths: GroupPaths) {
+    this.#world = world;
+    this.#paths = paths;
+  }
+
+  of(state: GroupState, hasRunner = false): Map<SessionId, Usage> {
+    const usages = new Map<SessionId, Usage>();
+    const readings = new Map<string, Reading>();
+    for (const id of state.running) {
+      const record = state.sessions.get(id);
+      const session = record?.state;
+      if (record === undefined || session?.status !== 'running' || session.attempt.accepting !== undefined) continue;
+      const { attempt } = session;
+      const paths = sessionPaths(this.#paths, id);
+      const { transcript } = paths;
+      const earlier = earlierThan(attempt, this.#world, paths, record);
+      const reading = this.#readings.get(attempt.id) ?? new Reading(attempt.offset, state, earlier);
+      readings.set(attempt.id, reading);
+      // Skip an unreadable transcript; the other sessions are still counted.
+      tryPath(() => reading.readOn(this.#world, transcript));
+      usages.set(id, usageOf(reading.stream, durationOf(this.#world, transcript, attempt, hasRunner)));
+    }
+    this.#readings = readings;
+    return usages;
+  }
+}
+
+/** Whole milliseconds. Without a live process or a runner, the attempt counts until its last output. */
+function durationOf(world: World, transcript: string, { process, startedAt }: Attempt, hasRunner: boolean): number {
+  const { clock, files, processes } = world;
+  const isWatched = hasRunner && process !== undefined && processes.isAlive(process);
+  const untilMs = isWatched ? clock.now() : (files.info(transcript)?.mtimeMs ?? 0);
+  return Math.max(0, Math.round(untilMs - Date.parse(startedAt)));
+}
+
+class Reading {
+  readonly stream: AttemptStream;
+  readonly #splitter = new LineSplitter();
+  #offset: number;
+
+  constructor(offset: number, { group }: GroupState, earlier?: EarlierSpending) {
+    this.#offset = offset;
+    this.stream = emptyStream(group.config.prices, earlier);
+  }
+
+  readOn({ files }: World, transcript: string): void {
+    for (;;) {
+      const chunk = files.readBytes(transcript, this.#offset, chunkBytes);
+      if (chunk.length === 0) return;
+      this.#offset += chunk.length;
+      for (const line of this.#splitter.push(chunk)) foldMessage(this.stream, parseLine(line));
+    }
+  }
+}
+
+// Loads the data of a report.
+
+export interface LoadedReport {
+  readonly state: GroupState;
+  readonly model: ReportModel;
+}
+
+/** Reads the log once, so that state and report match even while the group runs. */
+export async function loadReport(world: World, group: GroupReference): Promise<Result<LoadedReport>> {
+  const history = readHistory(world, group);
+  if (!history.ok) return history;
+  const { events, state } = history.value;
+  const { reportModel } = await import('../../view/html/model.ts');
+  const { paths } = group;
+  const hasRunner = isRun(world, paths);
+  const live = attemptUsages(world, paths, state, hasRunner);
+  const reported = hasRunner ? { verdicts: readGroupProgress(world, paths.progress, state).verdicts } : {};
+  return ok({
+    state,
+    model: reportModel(state, events, world.clock.now(), { live, hasRunner, ...reported }),
+  });
 }

@@ -1,9 +1,8 @@
 /** The source of the dashboard's state: the files of a group, whichever process runs it; and the end of transcripts. */
 import { isRun } from '../../app/live-runner.ts';
 import type { LoadedGroup } from '../../app/resolve.ts';
-import { AttemptUsages } from '../../app/watch/attempt-usage.ts';
 import { followGroup, type GroupFollower } from '../../app/watch/follow-group.ts';
-import { type ProgressView, readGroupProgress, withoutRunner } from '../../app/watch/live-view.ts';
+import { AttemptUsages, type ProgressView, readGroupProgress, withoutRunner } from '../../app/watch/live-view.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';

@@ -1,10 +1,10 @@
 /** Lends the terminal of the dashboard to tools of the user and to claude. */
 import { join } from 'node:path';
 import { attachSession } from '../../app/attach/attach-session.ts';
+import { noTemplate } from '../../app/create/named-template.ts';
 import { editSession } from '../../app/create/new-session.ts';
-import { noTemplate } from '../../app/create/template-choice.ts';
-import { loadReport } from '../../app/report.ts';
 import { type GroupReference, type LoadedSession, loadWithRunner, sessionOf, sessionPaths } from '../../app/resolve.ts';
+import { loadReport } from '../../app/watch/live-view.ts';
 import { commandText } from '../../core/advice.ts';
 import { editProblem } from '../../core/edit.ts';
 import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';

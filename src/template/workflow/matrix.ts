@@ -10,8 +10,8 @@ import { type PathResult, tryPath } from '../../system/system-error.ts';
 import type { World } from '../../system/world.ts';
 import { readTextFile } from '../text-file.ts';
 import type { Problems } from './problems.ts';
+import { fillYamlText, type NameLookup } from './problems.ts';
 import type { MatrixSpec, ProjectsSpec, SessionSpec, WorkflowFile } from './schema.ts';
-import { fillYamlText, type NameLookup } from './text.ts';
 
 const sessionsMax = 10_000;
 const listBytesMax = 1024 * 1024;

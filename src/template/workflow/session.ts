@@ -21,11 +21,11 @@ import { settingsIn } from '../setting-schema.ts';
 import { resolveVariables, type VariableSpec } from '../variables.ts';
 import { type Families, type Instance, type MatrixContext, matrixTexts, realFolder, resolvePath } from './matrix.ts';
 import type { Problems } from './problems.ts';
+import { collapsedLine, fillTemplate, fillYamlText, meaningsIn, type OpenPlace, type Scope } from './problems.ts';
 import type { ProjectCommand, ProjectFile } from './project-file.ts';
 import type { GroupSpec, SessionSpec } from './schema.ts';
 import { parseReference, type ReferenceTarget, select, type Wanted, type Wiring } from './session-references.ts';
 import { type CachedTemplate, noRepository, type TemplateCache } from './template-cache.ts';
-import { collapsedLine, fillTemplate, fillYamlText, meaningsIn, type OpenPlace, type Scope } from './text.ts';
 import {
   checkedCommand,
   type GivenWork,

@@ -2,30 +2,28 @@
 import { basename } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import {
+  activate,
+  bashCharactersMax,
+  beginPhase,
+  conflictWith,
   currentActor,
   currentProject,
   currentRun,
   danglingRun,
   type FoundRun,
-  noActiveRun,
-  ofWorkItem,
-  runNamed,
-  settleWithGit,
-  soundConfig,
-} from '../../../app/faber/current-run.ts';
-import {
-  activate,
-  bashCharactersMax,
-  beginPhase,
-  conflictWith,
   type NamedValue,
   type NewRun,
   newRun,
+  noActiveRun,
+  ofWorkItem,
   recordPhase,
   runLocation,
+  runNamed,
+  settleWithGit,
+  soundConfig,
   startBeside,
   startHere,
-} from '../../../app/faber/start-run.ts';
+} from '../../../app/faber/runs.ts';
 import {
   type FaberWorktrees,
   removeFinished,

@@ -2,8 +2,8 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { copyGroup } from '../../../app/create/copy-group.ts';
 import { type EditedGroup, editGroup, type GroupEditOptions } from '../../../app/create/edit-group.ts';
+import { type GroupTemplates, groupTemplates } from '../../../app/create/named-template.ts';
 import { createNewGroup, type NewGroup } from '../../../app/create/new-group.ts';
-import { type GroupTemplates, groupTemplates } from '../../../app/create/template-choice.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { loadReferredGroup } from '../../../app/resolve.ts';
 import { see } from '../../../core/advice.ts';

@@ -6,7 +6,6 @@ import { dayBudget } from '../../../app/config/user-config.ts';
 import { submit } from '../../../app/group-commands.ts';
 import { suspendedRunner, suspendedSentence } from '../../../app/live-runner.ts';
 import { tryPath } from '../../../app/path-argument.ts';
-import { loadReport } from '../../../app/report.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import {
   type GroupListing,
@@ -16,11 +15,12 @@ import {
   resolveGroup,
   sessionOf,
 } from '../../../app/resolve.ts';
-import { attemptUsages } from '../../../app/watch/attempt-usage.ts';
 import {
   acceptanceLog,
+  attemptUsages,
   type GroupStanding,
   leftWorker,
+  loadReport,
   presentGroup,
   presentMeta,
   progressOf,

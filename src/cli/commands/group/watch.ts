@@ -2,9 +2,8 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { isRun } from '../../../app/live-runner.ts';
 import { type GroupReference, loadReferredGroup } from '../../../app/resolve.ts';
-import { attemptUsages } from '../../../app/watch/attempt-usage.ts';
 import { followGroup } from '../../../app/watch/follow-group.ts';
-import { type ProgressView, readGroupProgress, withoutRunner } from '../../../app/watch/live-view.ts';
+import { attemptUsages, type ProgressView, readGroupProgress, withoutRunner } from '../../../app/watch/live-view.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';

@@ -122,7 +122,7 @@ export function defineTemplateShow(command: Command, context: Context): void {
     .addHelpText('after', showExample)
     .action((name, { kind, json }) =>
       context.run(() => {
-        const found = need(findNamed(context, templateFolders(context), name, kind));
+        const found = need(findNamed(context, templateFolders(context), name, kind && [kind]));
         const page = loadPage(context.world, found);
         if (!page.ok) return problemsFailure(`The ${found.kind} template`, page.problems);
         if (json) context.stdout.json(plainPage(found, page.value));
@@ -182,7 +182,7 @@ export function defineTemplateRender(command: Command, context: Context): void {
     .addHelpText('after', renderExample)
     .action((name, { var: pairs = [], kind, json }) =>
       context.run(() => {
-        const found = need(findNamed(context, templateFolders(context), name, kind));
+        const found = need(findNamed(context, templateFolders(context), name, kind && [kind]));
         if (found.kind === 'workflow') {
           const next = advise('See what it would start with', ['run', name, '--dry-run']);
           return refuse('usage', `"${name}" is a workflow; only prompts and configs can be rendered.`, next);

@@ -1,11 +1,11 @@
 /** The agent (`agent`) or the guard (`guard`) of a host, as processes of their own: mode, data root. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { serveHost } from '../../src/app/fleet/serve.ts';
 import { findClaude, versionOf } from '../../src/claude/launch/program.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
-import type { ChosenProgram } from '../../src/fleet/agent/context.ts';
 import { serveGuard } from '../../src/fleet/agent/guard.ts';
-import { serveHost } from '../../src/fleet/agent/serve.ts';
+import type { ChosenProgram } from '../../src/fleet/agent/prepare.ts';
 import { packageRoot } from '../../src/system/own-program.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
 

@@ -8,9 +8,7 @@ import { isLost, listHosts } from '../../fleet/registry.ts';
 import { wireVersion } from '../../fleet/wire.ts';
 import { formatAge, formatDuration, plural } from '../../view/format.ts';
 import type { AppContext } from '../app-context.ts';
-import { checkRedis } from '../fleet/host-checks.ts';
-import type { FleetHost } from '../fleet/init.ts';
-import { knownFleet, withRedis } from '../fleet/init.ts';
+import { checkRedis, type FleetHost, knownFleet, withRedis } from '../fleet/init.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
 const mebibyte = 1024 * 1024;

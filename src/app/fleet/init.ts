@@ -13,13 +13,12 @@ import {
   ticketOf,
   writeFleet,
 } from '../../fleet/fleet-files.ts';
-import { checkAddress, type FleetAddress, FleetRedis, withoutPassword } from '../../fleet/redis.ts';
+import { checkAddress, type FleetAddress, FleetRedis, type RedisHealth, withoutPassword } from '../../fleet/redis.ts';
 import * as registry from '../../fleet/registry.ts';
 import { newFleetKeys } from '../../fleet/seal.ts';
 import type { World } from '../../system/world.ts';
 import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import { checkRedis } from './host-checks.ts';
 
 export interface FleetInitOptions {
   readonly redis: string;
@@ -120,6 +119,28 @@ function readCertificate({ world, cwd }: AppContext, path: string): Result<strin
   const text = tryPath(() => world.files.readText(absolute));
   const isPem = text.ok && text.value?.includes('-----BEGIN CERTIFICATE-----') === true;
   return isPem ? ok(text.value as string) : fail('usage', `${briefPath(absolute)} contains no PEM certificate.`, next);
+}
+
+// A fleet needs a Redis that keeps all data when its memory is full and across a restart.
+
+/** Older versions are no longer maintained. */
+const oldest = '6.2';
+
+export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealth): Result<void> {
+  if (!Bun.semver.satisfies(version, `>=${oldest}`)) {
+    const next = `Install Redis ${oldest} or later, or Valkey.`;
+    return fail('usage', `Redis ${version} is too old for a fleet.`, next);
+  }
+  if (evictionPolicy !== 'noeviction') {
+    const message = `This Redis would forget slots in use when it is full (maxmemory-policy ${evictionPolicy}).`;
+    const next =
+      'Set "maxmemory-policy noeviction" in redis.conf, or now: redis-cli CONFIG SET maxmemory-policy noeviction';
+    return fail('usage', message, next);
+  }
+  if (isAppendOnly) return ok(undefined);
+  const message = 'After a restart, this Redis would not know which slots are in use (appendonly no).';
+  const next = 'Set "appendonly yes" in redis.conf, or now: redis-cli CONFIG SET appendonly yes';
+  return fail('usage', message, next);
 }
 
 // Lists and drains the hosts of a fleet.

@@ -3,7 +3,6 @@ import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/values.ts';
-import { checkName, homeOf } from '../../fleet/agent/serve.ts';
 import { fleetPaths, type HostConfig, parseJoinLine, readHost, writeHost } from '../../fleet/fleet-files.ts';
 import { loginNames, readLogin } from '../../fleet/login-files.ts';
 import { withoutPassword } from '../../fleet/redis.ts';
@@ -13,6 +12,7 @@ import type { AppContext } from '../app-context.ts';
 import { checkAccepted } from '../claude-check/checks.ts';
 import { agentUnit, type Started, startAgent } from './agent-service.ts';
 import { withRedis } from './init.ts';
+import { checkName, homeOf } from './serve.ts';
 import { checkDestination, lastLine } from './ssh.ts';
 
 const gitMs = 20_000;

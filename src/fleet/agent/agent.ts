@@ -18,8 +18,8 @@ import { heartbeatMs, registerHost } from '../registry.ts';
 import { Verifier } from '../seal.ts';
 import { type HostAbilities, type HostEntry, type Order, packed, type ToGroup, type ToHost, toHost } from '../wire.ts';
 import { OrderedAttempt } from './attempt.ts';
-import type { AgentContext, OuterContext } from './context.ts';
 import { Fence, readLeases, uptimeMs, writeLeases } from './guard.ts';
+import type { AgentContext, OuterContext } from './prepare.ts';
 import { forgetWork, keptMs, tidyRepositories } from './prepare.ts';
 import { Slot, type SlotRecord } from './slot.ts';
 

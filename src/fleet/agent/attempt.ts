@@ -17,9 +17,9 @@ import { reap } from '../../worker/reap.ts';
 import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
 import { type AttemptEnd, type Blob, ran, type SlotCommand } from '../wire.ts';
 import { snapshotWork } from './checkpoint.ts';
-import type { AgentContext } from './context.ts';
 import { fencedNote, isOver, uptimeMs } from './guard.ts';
 import { Outbox } from './outbox.ts';
+import type { AgentContext } from './prepare.ts';
 import { type AttemptWork, prepareAttempt, recallWork, worktreeOf } from './prepare.ts';
 import type { Slot } from './slot.ts';
 

@@ -1,11 +1,16 @@
 /** Prepares an order for its start: files, worktree, set-up, login and program, all on this host. */
 import { dirname, join } from 'node:path';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
-import { inCleanEnvironment, telemetryOf, withHooksHere, workerSettings } from '../../claude/launch/settings.ts';
+import {
+  type HookProgram,
+  inCleanEnvironment,
+  telemetryOf,
+  withHooksHere,
+  workerSettings,
+} from '../../claude/launch/settings.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { Git } from '../../git/git.ts';
-import { gitDirOf } from '../../git/git.ts';
+import { type Git, gitDirOf } from '../../git/git.ts';
 import { askOwn, longTimeoutMs, runOwn } from '../../git/run-git.ts';
 import { fetchCommits, keepingRef, keptCommits, setRefs } from '../../git/worktrees/session-refs.ts';
 import type { Snapshot } from '../../git/worktrees/snapshot.ts';
@@ -16,8 +21,9 @@ import { linkFailure } from '../../system/system-error.ts';
 import type { Files, SpawnOptions, World } from '../../system/world.ts';
 import { checkLimits, limitsOf } from '../../worker/limits.ts';
 import { commandFailure, runShellCommand } from '../../worker/shell-command.ts';
-import type { FleetPaths } from '../fleet-files.ts';
+import type { FleetPaths, HostConfig } from '../fleet-files.ts';
 import { environmentFor } from '../login-files.ts';
+import type { FleetEngine } from '../redis.ts';
 import {
   type GitSetting,
   isSentSetting,
@@ -28,7 +34,6 @@ import {
   type ShippedWork,
 } from '../wire.ts';
 import { SessionFiles } from './checkpoint.ts';
-import type { AgentContext } from './context.ts';
 import { fillIn, layOut, type Places, removeOtherConversations, worktreeFolder } from './lay-out.ts';
 import type { Slot } from './slot.ts';
 
@@ -408,3 +413,34 @@ function noteWorktree({ world }: Git, paths: SessionPaths, note: Note): void {
 export function noteSetUp(git: Git, paths: SessionPaths, { repository }: RemoteWorktree): void {
   noteWorktree(git, paths, { repository, isSetUp: true });
 }
+
+// the host's end of a fleet. This file: what all its parts need.
+
+export interface ChosenProgram {
+  readonly program: string;
+  readonly version: string;
+}
+
+export interface AgentContext {
+  readonly world: World;
+  readonly engine: FleetEngine;
+  readonly config: HostConfig;
+  readonly root: string;
+  readonly paths: FleetPaths;
+  /** Distinguishes this data root on this host from any other. */
+  readonly home: string;
+  readonly git: Git;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly packageRoot: string;
+  readonly bun: string;
+  readonly hook: HookProgram;
+  readonly claude: () => Promise<Result<ChosenProgram>>;
+  readonly tell: (line: string) => void;
+  readonly noteLeases: () => void;
+  readonly isGuarded: () => boolean;
+  /** The disk is so full that files on it may be incomplete. */
+  readonly isDiskFull: () => boolean;
+}
+
+/** The part that the agent does not provide itself. */
+export type OuterContext = Omit<AgentContext, 'noteLeases' | 'isDiskFull'>;

@@ -3,9 +3,9 @@
  * restarted when they are gone.
  */
 import { join } from 'node:path';
+import { serveHost } from '../../../../src/app/fleet/serve.ts';
 import { ok } from '../../../../src/core/failure.ts';
 import { serveGuard } from '../../../../src/fleet/agent/guard.ts';
-import { serveHost } from '../../../../src/fleet/agent/serve.ts';
 import type { OpenEngine } from '../../../../src/fleet/redis.ts';
 import { projectSlug } from '../../../../src/fleet/wire.ts';
 import type { CommandOptions, RunOutput, SpawnOptions, World } from '../../../../src/system/world.ts';

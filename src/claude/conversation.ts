@@ -305,13 +305,3 @@ export function* printedLines(
     yield* splitter.push(chunk);
   }
 }
-
-/** Ids of the model's messages in the first `size` bytes; throws the system's error. */
-export function printedMessages(world: World, transcript: string, size: number): ReadonlySet<string> {
-  const ids = new Set<string>();
-  for (const line of printedLines(world, transcript, 0, size)) {
-    const message = line.includes('"type":"assistant"') ? parseLine(line) : undefined;
-    if (message?.kind === 'assistant') ids.add(message.messageId);
-  }
-  return ids;
-}

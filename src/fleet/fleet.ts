@@ -168,7 +168,7 @@ export class Fleet {
     const { say, later, hello } = this.#senderFor(place);
     const have = (printed: number, checkpoint: number) => say({ do: 'have', printed, checkpoint });
     const askAgain = () => later(askAgainMs, hello);
-    const intake = lateIntake(this.#options.git, this.#link.blobs, options, { have, askAgain });
+    const intake = lateIntake(this.#options.git, options, { have, askAgain });
     this.#late.set(place.token, { ...options, intake });
     this.hello(place.host);
   }

@@ -9,7 +9,7 @@ import type { SessionId, Workspace } from '../core/group.ts';
 import type { Git } from '../git/git.ts';
 import { keptCommits, setRefs } from '../git/worktrees/session-refs.ts';
 import { applySnapshot, type Snapshot } from '../git/worktrees/snapshot.ts';
-import { lateFolder, latePath, type SessionPaths } from '../store/paths.ts';
+import { latePath, type SessionPaths } from '../store/paths.ts';
 import type { Files } from '../system/world.ts';
 import { destination, layOut, type Places } from './agent/lay-out.ts';
 import type { BlobStore } from './redis.ts';
@@ -155,13 +155,13 @@ function comesBack(path: string): boolean {
 /**
  * Fails with `gone` or `usage` when the files of a checkpoint can never be received, otherwise as `BlobStore.getBlob`.
  */
-export async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<Parcel>> {
+async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<Parcel>> {
   const bytes = await blobs.getBlob(blob);
   return bytes.ok ? parcelIn(bytes.value) : bytes;
 }
 
 /** As `layOut`, with a sync. */
-export function layOutSynced(files: Files, own: readonly ParcelFile[], places: Places): Result<void> {
+function layOutSynced(files: Files, own: readonly ParcelFile[], places: Places): Result<void> {
   const laidOut = layOut(files, { files: [...own] }, places);
   if (!laidOut.ok) return laidOut;
   for (const file of own) {
@@ -268,15 +268,15 @@ export class Intake {
   }
 }
 
-// * An attempt on a lost host that has returned. Its output, and claude's copy of its conversation, go to separate
-// files, so that its cost can be counted. Nothing else is used, because the session has continued without it.
+// * An attempt on a lost host that has returned. Its output goes to a separate file, so that its cost can be counted.
+// Nothing else is used, because the session has continued without it.
 
 export interface LateOptions {
   readonly attemptId: string;
   readonly place: SlotLease;
   readonly paths: SessionPaths;
   readonly offset: number;
-  /** Everything is here; `path`: its output. */
+  /** `path`: its whole output. */
   readonly onEnd: (path: string) => void;
   /** Its host was removed from the fleet, so it will never report. */
   readonly onForgotten: () => void;
@@ -284,25 +284,14 @@ export interface LateOptions {
 
 export function lateIntake(
   git: Git,
-  blobs: BlobStore,
   { attemptId, paths, offset, onEnd }: LateOptions,
   rest: Pick<IntakeOptions, 'have' | 'askAgain'>,
 ): Intake {
   const printed = keepPrinted(git, paths, attemptId, offset);
-  const session = lateFolder(paths, attemptId);
-  const places = { session, worktree: session, package: '', bun: '', slug: 'late' };
-  const takeIn: IntakeOptions['takeIn'] = async (news) => {
-    if (news.say === 'checkpoint' && news.files !== undefined) {
-      const sent = await readParcel(blobs, news.files);
-      // A missing part leaves the rest, and the figure may be slightly too low.
-      if (!sent.ok) return sent.failure.reason !== 'timeout';
-      const told = sent.value.files.filter(({ path }) => /^claude-config\/projects\/.*\.jsonl$/.test(path));
-      layOutSynced(git.world.files, told, places);
-    }
-    if (news.say === 'ended' || news.say === 'refused') {
-      printed.sync();
-      onEnd(printed.path);
-    }
+  const takeIn: IntakeOptions['takeIn'] = async ({ say }) => {
+    if (say !== 'ended' && say !== 'refused') return true;
+    printed.sync();
+    onEnd(printed.path);
     return true;
   };
   return new Intake({ ...rest, printed, takeIn }, false);

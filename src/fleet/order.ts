@@ -140,6 +140,6 @@ function bytesOf(files: Files, path: string): Buffer {
 }
 
 function isLeft(path: string): boolean {
-  const begins = ['transcript.late-', 'conversations.late-', `${claudeState}.`];
+  const begins = ['transcript.late-', `${claudeState}.`];
   return leftHere.has(path) || begins.some((begin) => path.startsWith(begin)) || isOwn(path);
 }

@@ -28,8 +28,6 @@ interface GateFile {
   /** Number of consecutive probes that reached the limit again. */
   readonly guesses: number;
   readonly probe?: { readonly runId: string; readonly runner: ProcessIdentity; readonly atMs: number };
-  /** A limit is near until then, ms since 1970. */
-  readonly nearUntilMs?: number;
 }
 
 /** A run that claimed the probe but starts nothing blocks the others no longer than this. */
@@ -68,7 +66,7 @@ interface Report {
  */
 function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType: told }: Report): GateFile {
   const resetsAtMs = named > nowMs + limitMsMax ? 0 : named;
-  const isNew = file === null || file.untilMs === 0 || file.probe !== undefined;
+  const isNew = file === null || file.probe !== undefined;
   const guesses = Math.max(1, (file?.guesses ?? 0) + (isNew ? 1 : 0));
   const guess = (times: number) => nowMs + Math.min(guessMsMax, guessMs * 2 ** (times - 1));
   const currentMs = file?.untilMs ?? 0;
@@ -77,14 +75,10 @@ function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType
   else if (isNew) untilMs = Math.max(currentMs, guess(guesses));
   // Ignore a late report of a limit that has been reset.
   else if (currentMs <= nowMs && (resetsAtMs === 0 || resetsAtMs > currentMs)) untilMs = guess(guesses);
-  const { nearUntilMs, limitType: known } = file ?? {};
+  const { limitType: known } = file ?? {};
   // The limit's type belongs to the time it ends.
   const limitType = untilMs === currentMs ? (known ?? told) : (told ?? known);
-  return {
-    untilMs,
-    guesses,
-    ...defined({ limitType, nearUntilMs }),
-  };
+  return { untilMs, guesses, ...defined({ limitType }) };
 }
 
 export function openLimitGate(world: World, { root, key, runId }: LimitGateOptions) {
@@ -108,13 +102,12 @@ export function openLimitGate(world: World, { root, key, runId }: LimitGateOptio
       lock.release();
     }
   };
-  const nearUntil = () => readFile()?.nearUntilMs ?? 0;
 
   return {
     /** Null without a limit. */
     read(): GateReading | null {
       const file = readFile();
-      if (file === null || file.untilMs === 0) return null;
+      if (file === null) return null;
       const probe = !holdsProbe(file) ? 'none' : file.probe?.runId === runId ? 'mine' : 'other';
       return { untilMs: file.untilMs, ...(file.limitType ? { limitType: file.limitType } : {}), probe };
     },
@@ -126,26 +119,11 @@ export function openLimitGate(world: World, { root, key, runId }: LimitGateOptio
     claimProbe(): boolean {
       return update((file) => {
         const now = clock.now();
-        if (file === null || file.untilMs === 0 || now < file.untilMs) return null;
+        if (file === null || now < file.untilMs) return null;
         if (holdsProbe(file) && file.probe?.runId !== runId) return null;
         return { ...file, probe: { runId, runner: machine.self, atMs: now } };
       });
     },
-    open(): void {
-      const nearUntilMs = nearUntil();
-      if (nearUntilMs <= clock.now()) files.remove(path);
-      else update((file) => (file === null ? null : { untilMs: 0, guesses: 0, nearUntilMs }));
-    },
-    /** Records for all runs that usage is near the limit until its window ends at `untilMs`. */
-    noteNear(untilMs: number): void {
-      update((file) => {
-        if ((file?.nearUntilMs ?? 0) >= untilMs) return null;
-        return { untilMs: 0, guesses: 0, ...file, nearUntilMs: untilMs };
-      });
-    },
-    /** Usage is near the limit: sessions run one at a time. */
-    isNear(): boolean {
-      return nearUntil() > clock.now();
-    },
+    open: (): void => files.remove(path),
   };
 }

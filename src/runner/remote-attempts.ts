@@ -1,17 +1,9 @@
 /** Attempts on other hosts: slots, lost hosts and late cost reports. */
 
-import { join } from 'node:path';
-import {
-  isBlank,
-  type KeptMessage,
-  keptMessages,
-  linesOf,
-  printedMessages,
-  totalsAtEnd,
-} from '../claude/conversation.ts';
+import { linesOf } from '../claude/conversation.ts';
 import { finalUsage } from '../claude/final-usage.ts';
 import { parseLine } from '../claude/messages.ts';
-import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
+import { emptyStream, foldMessage } from '../claude/stream.ts';
 import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { type GroupEvent, type SlotLease, thisMachine } from '../core/event.ts';
@@ -19,11 +11,11 @@ import { noUsage, type PriceTable, type SessionId, type Usage, type Workspace } 
 import type { Decision, FleetView, SlotWish } from '../core/plan/decision.ts';
 import { unsatisfiableRequirements } from '../core/plan/placement.ts';
 import type { FleetStanding } from '../core/progress.ts';
-import { type Attempt, conversationId, type LostAttempt, type SessionRecord } from '../core/session-state.ts';
+import type { Attempt, LostAttempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Fleet, FleetOptions } from '../fleet/fleet.ts';
 import type { RemoteAttempt } from '../fleet/remote-attempt.ts';
-import { type GroupPaths, lateFolder, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
 import { earlierThan } from '../worker/attempt/worker-options.ts';
@@ -215,38 +207,15 @@ export interface LateInput {
   readonly prices: PriceTable;
 }
 
+/** By what it printed. */
 export function lateUsage(world: World, { record, attempt, paths, path, prices }: LateInput): Usage {
-  const earlier = earlierThan(attempt, world, paths, record);
   // The attempt's baseline is computed from what was recorded before it, not from today's totals.
+  const earlier = earlierThan(attempt, world, paths, record);
   const stream = emptyStream(prices, earlier && { findBase: earlier.findBase });
   for (const line of linesOf(world, [path])) foldMessage(stream, parseLine(line));
-  const startedAtMs = Date.parse(attempt.startedAt);
-  const late = join(lateFolder(paths, attempt.id), 'claude-config');
-  const own = stream.claudeSessionId ?? conversationId(record);
-  const hasFinalTotals = stream.sawInit && !stream.isAtWork;
-  const atEnd = hasFinalTotals ? null : totalsAtEnd(world, late, own, startedAtMs);
-  if (atEnd !== null) foldTotalAtEnd(stream, atEnd);
-  // Part of the conversation arrived before the host was lost, the rest with the late report. The first folder also has
-  // later attempts, which are told apart by message id.
-  const folders = stream.sawInit ? [paths.config, late] : [late];
-  const kept = (ids: readonly string[]): KeptMessage[] => {
-    const all = folders.flatMap((folder) => {
-      const messages = keptMessages(world, folder, new Set([own, ...ids]), prices);
-      return folder === late ? messages : messages.map((message) => ({ ...message, atMs: Number.NaN }));
-    });
-    // The host's clock may differ, so earlier attempts are excluded by message id, too.
-    const before = printedMessages(world, paths.transcript, attempt.offset);
-    const messages = new Map(all.map((message) => [message.id, message]));
-    return [...messages.values()].filter(({ id }) => !before.has(id));
-  };
   const { identified: hasBegun, reservedUsd } = attempt;
   const durationMs = record.lost?.find((one) => one.attempt.id === attempt.id)?.usage.durationMs ?? 0;
-  return finalUsage(
-    {
-      ...{ stream, hasBegun, startedAtMs, kept },
-      isBlank: () => isBlank(world, folders, own),
-      ...defined({ reservedUsd }),
-    },
-    durationMs,
-  );
+  const files = { kept: () => [], isBlank: () => false };
+  const startedAtMs = Date.parse(attempt.startedAt);
+  return finalUsage({ stream, hasBegun, startedAtMs, ...files, ...defined({ reservedUsd }) }, durationMs);
 }

@@ -30,13 +30,6 @@ import type { GateReading, LimitGate } from './limit-gate.ts';
 
 type Workers = ReadonlyMap<SessionId, { readonly worker: Worker }>;
 
-/** Sessions run one at a time once this share of a five-hour window is used. */
-const nearLimit = 0.9;
-/** Upper bound for a reported window. */
-const windowMs = 5 * 3_600_000;
-/** Assumed rest of the window when none is reported. */
-const nearMs = 60_000;
-
 export interface SchedulerInputsOptions {
   readonly root: string;
   readonly gate: LimitGate;
@@ -87,7 +80,6 @@ export class SchedulerInputs {
    * crash in between does not let other sessions reach the same limit.
    */
   noteLimits({ group }: GroupState, facts: readonly Fact[]): void {
-    for (const { worker } of this.#workers.values()) this.#noteNear(worker);
     for (const fact of facts) {
       if (fact.kind !== 'ended' || fact.outcome.status !== 'paused' || fact.outcome.reason !== 'limit') continue;
       if (parkedUntilMs(fact, group.config.onLimit, this.#world.clock.now()) !== null) continue;
@@ -168,7 +160,6 @@ export class SchedulerInputs {
       ...(this.#outMs === null ? {} : { isOut: true }),
       ...(this.#servedAtMs > 0 ? { servedAtMs: this.#servedAtMs } : {}),
       ...(gate === null ? {} : { gate }),
-      ...(this.#gate.isNear() ? { slotsMax: 1 } : {}),
       ...defined({ room }),
       ...(state.running.size > 0 && this.#room.isDiskLow() ? { isDiskLow: true } : {}),
       others: this.#checkouts.others,
@@ -210,14 +201,6 @@ export class SchedulerInputs {
 
   #answeredAfter(reading: GateReading): boolean {
     return [...this.#workers.values()].some(({ worker }) => worker.notes.answeredAtMs > reading.untilMs);
-  }
-
-  #noteNear({ stream: { rateLimit } }: Worker): void {
-    if (rateLimit?.status !== 'allowed_warning' || rateLimit.limitType !== 'five_hour') return;
-    const nowMs = this.#world.clock.now();
-    const { utilization = 0, resetsAtMs = nowMs + nearMs } = rateLimit;
-    if (utilization < nearLimit || resetsAtMs <= nowMs || this.#gate.isNear()) return;
-    this.#gate.noteNear(Math.min(resetsAtMs, nowMs + windowMs));
   }
 }
 

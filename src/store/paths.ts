@@ -149,8 +149,3 @@ function within(folder: string): (name: string) => string {
 export function latePath({ folder }: Pick<SessionPaths, 'folder'>, attemptId: string): string {
   return join(folder, `transcript.late-${attemptId}.jsonl`);
 }
-
-/** claude's conversations of a lost attempt, with the layout of a session's folder. */
-export function lateFolder({ folder }: Pick<SessionPaths, 'folder'>, attemptId: string): string {
-  return join(folder, `conversations.late-${attemptId}`);
-}

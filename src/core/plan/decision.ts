@@ -153,8 +153,6 @@ export interface SchedulingContext {
   readonly isOut?: boolean;
   /** When the model last answered any session, ms since 1970; absent = not in this run. */
   readonly servedAtMs?: number;
-  /** Fewer slots than configured, because a usage limit is near. */
-  readonly slotsMax?: number;
   /** How many more workers memory and disk allow, and which of them is short. */
   readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk'; readonly message: string };
   /**

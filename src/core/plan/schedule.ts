@@ -425,7 +425,7 @@ export interface FreeSlots {
 }
 
 export function freeSlotsByKind(state: GroupState, context: SchedulingContext): FreeSlots {
-  const slots = Math.min(state.group.config.maxConcurrentSessions, context.slotsMax ?? Number.POSITIVE_INFINITY);
+  const slots = state.group.config.maxConcurrentSessions;
   if (state.running.size >= slots) return { places: 0, wait: slotWait };
   const limits: FreeSlots[] = [{ places: slots - state.running.size, wait: slotWait }];
   // With a fleet, local limits apply only to sessions that start here.

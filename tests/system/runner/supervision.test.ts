@@ -102,41 +102,6 @@ test('a usage limit parks two groups of one login; after the reset one session g
   expect(first.events().map((event) => event.type)).toContain('limit_lifted');
 }, 30_000);
 
-test('near the end of a five-hour window one session runs at a time', async () => {
-  const names = ['a', 'b', 'c'];
-  const group = make(
-    names.map((name) => ({ name, after: name === 'a' ? [] : ['a'] })),
-    { maxConcurrentSessions: 3 },
-  );
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  const resetsAt = Math.ceil(Date.now() / 1000) + 3600;
-  const info = { status: 'allowed_warning', resetsAt, rateLimitType: 'five_hour', utilization: 0.95 };
-  await a.print({ type: 'rate_limit_event', rate_limit_info: info });
-  await a.succeed();
-  await run.event('session_completed', group.id('a'));
-  const coming = new Map(['b', 'c'].map((name) => [name, rig.nextFor(group.claudeId(name))]));
-  const before = rig.invocations.length;
-  const first = await Promise.race(coming.values());
-  await first.prompt();
-  await first.init();
-  await run.event('session_identified', first.claudeSessionId === group.claudeId('b') ? group.id('b') : group.id('c'));
-  // The runner answers a request only after it has decided.
-  await run.ask({ kind: 'thaw' });
-  await run.ask({ kind: 'thaw' });
-  expect(group.state().running.size).toBe(1);
-  expect(rig.invocations.length - before).toBeLessThanOrEqual(1);
-  await first.succeed();
-  for (const next of coming.values()) {
-    const fake = await next;
-    if (fake === first) continue;
-    await fake.prompt();
-    await fake.init();
-    await fake.succeed();
-  }
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-});
-
 test('a plain 429 is reported as throttling', async () => {
   const group = make([{ name: 'a' }], { onLimit: 'pause' });
   const run = group.run(rig.env);

@@ -86,18 +86,6 @@ test('after the gate opened the next episode starts with the shortest wait', () 
   expect(waitMs()).toBe(30_000);
 });
 
-test('every run knows that a usage limit is near until its window ends, even while the gate is closed', () => {
-  expect(gate.isNear()).toBe(false);
-  gate.noteNear(nowMs + 60_000);
-  expect(gate.read()).toBeNull();
-  gate.close(nowMs + 10_000, undefined);
-  gate.open();
-  expect(gate.read()).toBeNull();
-  expect(open('run-2').isNear()).toBe(true);
-  nowMs += 60_000;
-  expect(gate.isNear()).toBe(false);
-});
-
 test('before the reset no run passes the gate, then one at a time, unless that run ends or sends nothing', () => {
   gate.close(nowMs + 60_000, 'five_hour');
   nowMs += 59_999;

@@ -1,13 +1,15 @@
 /**
  * Moves branches of several repositories, all or none, and their checkouts; after a crash a second call finishes.
  */
+import { shellWord } from '../core/advice.ts';
 import { describeFailure, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Move } from '../store/merge-journal.ts';
 import type { Git } from './git.ts';
 import { askOwn, currentBranch, gitFailure, identityOptions, isAncestor, longTimeoutMs, runOwn } from './run-git.ts';
+import { checkoutStates } from './stage.ts';
 import { tipOf } from './target.ts';
-import { repositoryDir } from './worktrees/scratch.ts';
+import { repositoryDir, shortCommit } from './worktrees/scratch.ts';
 
 export interface Settlement {
   readonly notes: readonly string[];
@@ -173,7 +175,9 @@ async function overwrite(git: Git, { checkout, from, to }: Follow): Promise<Resu
     const done = await runOwn(git, checkout, args, long);
     if (!done.ok) return done;
   }
-  return ok(
-    stash === '' ? [] : [`Files in ${checkout} were changed while it was updated; they are kept: see git stash show.`],
-  );
+  if (stash === '') return ok([]);
+  // These may have changed at any time. It fails when there are none.
+  await askOwn(git, checkout, ['restore', `--source=${stash}`, '--worktree', '--', checkoutStates], long);
+  const see = `git -C ${shellWord(checkout)} diff ${shortCommit(from)} ${shortCommit(stash)}`;
+  return ok([`Files in ${checkout} were changed while it was updated. They are kept in a stash: ${see}`]);
 }

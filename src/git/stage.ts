@@ -276,6 +276,9 @@ export function isCheckoutState(path: string): boolean {
   return /(?:^|\/)resume-context\.md$/.test(path);
 }
 
+/** The pathspec of the same files. */
+export const checkoutStates = ':(top,glob)**/resume-context.md';
+
 /** Pathspecs that exclude exactly the files for which isOurFile is true. */
 export const exceptOurs: readonly string[] = [...runState, ...resumeFiles].map((glob) => `:(top,exclude,glob)${glob}`);
 

@@ -55,7 +55,7 @@ describe('merging into a checkout whose resume file is changed', () => {
     change();
     const { code, stdout, stderr } = await merge(group);
     expect(code).toBe(0);
-    expect(stdout + stderr).toContain(`these files were changed during the merge and were kept: "${resume}"`);
+    expect(stdout + stderr).toContain('were changed while it was updated. They are kept in a stash');
     expect(own()).toStartWith(text('changed'));
     expect(own()).toContain('next_action: "of the branch"');
     expect(git(folder(), 'show', `HEAD:${resume}`)).toContain('of the branch');

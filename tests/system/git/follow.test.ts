@@ -96,7 +96,7 @@ function cutOff(): void {
 
 /** The one note names the stash, which has the file. */
 function expectStashed(followed: unknown, path: string, text: string): void {
-  expect(followed).toMatchObject({ ok: true, value: [expect.stringContaining('git stash show')] });
+  expect(followed).toMatchObject({ ok: true, value: [expect.stringContaining('kept in a stash')] });
   expect(git(repository.folder, 'show', `stash@{0}:${path}`)).toBe(text);
   expect(status()).toBe('');
 }

@@ -55,7 +55,6 @@ export class CheckGate implements ClaudeGate {
   #isQuiet: boolean;
   #admitted: FoundClaude | null = null;
   #underWay: Promise<Result<FoundClaude>> | null = null;
-  isLoggedIn = false;
 
   constructor(context: Pick<AppContext, 'world' | 'env' | 'packageRoot' | 'notes'>, options: ClaudeCheckOptions) {
     const { signal } = this.#interruption;

@@ -58,9 +58,7 @@ async function checkGateLogin(
   const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen.failure.reason === 'claude-missing' ? ok(gate) : chosen;
   const checked = await (await import('../check/claude.ts')).probeLogin(context, chosen.value.program, session);
-  if (!checked.ok) return checked;
-  gate.isLoggedIn = true;
-  return ok(gate);
+  return checked.ok ? ok(gate) : checked;
 }
 
 /** For a rehearsal, which needs no gate: checks worktrees and limits. */

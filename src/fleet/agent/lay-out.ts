@@ -132,7 +132,7 @@ export function takeOut(text: string, places: Places): string {
 
 const own: ReadonlySet<string> = new Set([
   ...['transcript.jsonl', 'stderr.log', 'stdin.fifo', 'meta.json', 'order.json'],
-  ...['workspace.json', 'setup.done', 'remote-worktree.json', 'login-check'],
+  ...['workspace.json', 'setup.done', 'remote-worktree.json'],
 ]);
 
 /** claude's file for a login made within the session; sessions elsewhere use that host's login. */

@@ -13,7 +13,7 @@ import {
   repeatPrompt,
   resumePrompt,
 } from '../../claude/launch/instructions.ts';
-import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
+import { chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import {
   checkFound,
@@ -96,8 +96,6 @@ export interface ClaudeGate {
    * `claude-missing`.
    */
   choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
-  /** The login was checked before the run started. */
-  readonly isLoggedIn?: boolean;
 }
 
 export interface AttemptPreparer {
@@ -111,10 +109,9 @@ export type PrepareInput = Pick<WorkspaceInput, 'state' | 'record' | 'attempt' |
   readonly isElsewhere?: boolean;
 };
 
-/** A preparer for one run. Program and login are checked once, before the first start. */
+/** A preparer for one run. */
 export function createPreparer(world: World, options: PreparerOptions): AttemptPreparer {
   const claude = options.claude ?? anyClaude(world, options);
-  let login: Promise<Result<unknown>> | null = null;
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
   const workspaces = createWorkspacePreparer(world, git, options.slots, options.worktrees);
@@ -141,27 +138,15 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const ofProject = findSettings(world, folder);
         const harmless = checkFound(world, ofProject, env);
         if (!harmless.ok) return harmless;
-        // A rehearsal has its own key, and another host has its own login, so neither is checked.
+        // A rehearsal has its own key, and another host has its own login.
         const isOwn = options.rehearsalUrl === undefined && !isElsewhere;
-        const { login: userLogin } = isOwn ? loginOf(world, options.callerEnv) : elsewhere;
-        const asks = isOwn && claude.isLoggedIn !== true && userLogin.kind !== 'helper';
-        if (asks) login ??= checkLoginApart(world, options, { program, env, folder });
-        const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
+        const { helpers } = (isOwn ? loginOf(world, options.callerEnv) : elsewhere).login;
         const systems = contextOf(record.definition);
         const about = isElsewhere ? {} : sessionVariables(git, state, { ...record, ...defined({ workspace }) });
-        const place = {
-          folder,
-          ...defined({ remadeFrom, linked }),
-          env: { ...env, ...about },
-          helpers: userLogin.helpers,
-        };
+        const place = { folder, ...defined({ remadeFrom, linked }), env: { ...env, ...about }, helpers };
         const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, templates };
         const launch = prepareFiles(world, options, subject);
-        // The session's files exist already. The project's resume file is updated only once the session can start.
-        const loggedIn = await known;
-        // A write failure is not a result of the login check, so check again next time.
-        if (!loggedIn.ok && loggedIn.failure.reason === 'write-failed') login = null;
-        if (!loggedIn.ok) return loggedIn;
+        // The project's resume file is updated only once the session can start.
         if (launch.ok) {
           noteHandover(world, systems, { record, folder, paths });
           if (record.isolated) await copyIn(git, record, { paths, folder });
@@ -177,24 +162,6 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
 function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
   const found = findClaude(world, callerEnv, { packageRoot, ...(rehearsalUrl === undefined ? {} : forRehearsal) });
   return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
-}
-
-/** As `checkLogin`, in an empty config dir, so that the session's settings cannot provide a login. */
-async function checkLoginApart(
-  world: World,
-  { paths }: PreparerOptions,
-  { program, env, folder }: Pick<Subject, 'program' | 'env' | 'folder'>,
-): Promise<Result<unknown>> {
-  const config = join(paths.folder, 'login-check');
-  try {
-    world.files.remove(config);
-    world.files.makeFolder(config);
-    return await checkLogin(world, program, { ...env, CLAUDE_CONFIG_DIR: config }, folder);
-  } catch (error) {
-    return { ok: false, failure: systemFailure(config, error) };
-  } finally {
-    world.files.remove(config);
-  }
 }
 
 const elsewhere: UserLogin = { caller: {}, login: chooseLogin({}) };

@@ -120,18 +120,20 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
     name: 'not logged in, reported by the stream',
     reason: 'not-logged-in',
     says: /log/i,
-    step: async (fake) => {
-      await fake.init();
-      await fake.print({
-        type: 'assistant',
-        error: 'authentication_failed',
-        message: { id: 'm', model: '<synthetic>', content: [{ type: 'text', text: 'Not logged in' }] },
-      });
-      await fake.print(resultLine(0, { is_error: true, result: 'Not logged in · Please run /login' }));
-      fake.exit(1);
-    },
+    step: refuseLogin,
   },
 ];
+
+async function refuseLogin(fake: Invocation): Promise<void> {
+  await fake.init();
+  await fake.print({
+    type: 'assistant',
+    error: 'authentication_failed',
+    message: { id: 'm', model: '<synthetic>', content: [{ type: 'text', text: 'Not logged in' }] },
+  });
+  await fake.print(resultLine(0, { is_error: true, result: 'Not logged in · Please run /login' }));
+  fake.exit(1);
+}
 
 for (const { name, reason, says, step } of cases) {
   test(`each end of claude has its own reason code: ${name}`, async () => {
@@ -156,12 +158,13 @@ test('a missing claude program fails the session with reason claude-missing', as
   expect(second).toMatchObject({ reason: 'blocked' });
 });
 
-test('a missing login is found before the first session starts, and no other session is tried', async () => {
+test('after a missing login no other session is tried', async () => {
   group = make([{ name: 'first' }, { name: 'second' }, { name: 'third' }], { maxConcurrentSessions: 1 });
   const before = rig.invocations.length;
-  const result = await group.run({ ...rig.env, FAKE_CLAUDE_LOGGED_OUT: '1' }).result;
-  expect(result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect(rig.invocations.length).toBe(before);
+  const run = group.run(rig.env);
+  await refuseLogin(await begin(group, 'first'));
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(rig.invocations.length).toBe(before + 1);
   const { sessions } = groupProgress(group.state(), new Map(), 0);
   expect(sessions.map((session) => session.status)).toEqual(['failed', 'pending', 'pending']);
   expect(sessions[0]).toMatchObject({ reason: 'not-logged-in' });

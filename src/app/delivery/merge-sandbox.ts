@@ -101,27 +101,23 @@ function checkoutOf({ repository, items }: RepositoryPlan): string {
 
 export class MergeSandbox {
   readonly git: Git;
+  /** Value of the mark in the environment of all its processes. */
+  readonly mark: string;
   readonly #context: AppContext;
   readonly #paths: GroupPaths;
   readonly #state: GroupState;
-  readonly #mark: string;
   readonly #env: Readonly<Record<string, string>>;
   readonly #worktrees: string;
   #command: RunningCommand | null = null;
   #interrupted = false;
 
   /** `worktrees`: the folder for scratch worktrees. */
-  constructor(
-    context: AppContext,
-    { paths, state }: Pick<GroupWriter, 'paths' | 'state'>,
-    mark: string,
-    worktrees: string,
-  ) {
-    this.git = markedGit(context, mark);
+  constructor(context: AppContext, { paths, state }: Pick<GroupWriter, 'paths' | 'state'>, worktrees: string) {
+    this.mark = context.world.random.uuid();
+    this.git = markedGit(context, this.mark);
     this.#context = context;
     this.#paths = paths;
     this.#state = state;
-    this.#mark = mark;
     this.#worktrees = worktrees;
     this.#env = commandEnvironment(context.env);
   }
@@ -262,7 +258,7 @@ export class MergeSandbox {
     const ready = await this.#prepare(task, item, { cwd, env }, prepared);
     if (!ready.ok || accept === undefined) return ready;
     warnOnce(this.#context, `Accepting ${titleOfItem(item)} ...`);
-    const end = await this.#run({ command: accept, cwd, env, logFile, timeoutMs: acceptTimeoutMs, mark: this.#mark });
+    const end = await this.#run({ command: accept, cwd, env, logFile, timeoutMs: acceptTimeoutMs, mark: this.mark });
     if (this.#interrupted) return interrupted();
     if (end.ok) return restore(this.git, task.scratch.path, commit);
     const what = `On the work merged into ${task.plan.into}, the acceptance command of ${titleOfItem(item)}`;
@@ -301,7 +297,7 @@ export class MergeSandbox {
     if (!copied.ok) return copied;
     if (setup === undefined || this.#interrupted) return ok(undefined);
     const logFile = join(sessionPaths(this.#paths, id).folder, 'merge-setup.log');
-    const end = await this.#run({ command: setup, cwd, env, logFile, timeoutMs: setupTimeoutMs, mark: this.#mark });
+    const end = await this.#run({ command: setup, cwd, env, logFile, timeoutMs: setupTimeoutMs, mark: this.mark });
     if (end.ok) return ok(undefined);
     const what = `In a scratch worktree, the set-up command of ${titleOfItem(item)}`;
     const next = `No branch was moved. Its output is in ${logFile}. Correct it and run the command again.`;

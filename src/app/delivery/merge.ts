@@ -74,7 +74,7 @@ export async function mergeGroup(
 ): Promise<Result<MergeReport>> {
   const begun = await beginMerge(context, writer, options);
   if (!begun.ok) return begun;
-  const { bench, mergePlan, mark } = begun.value;
+  const { bench, mergePlan } = begun.value;
   const prepared = await prepare(bench, mergePlan);
   if (!prepared.ok) return prepared;
   const report = {
@@ -91,7 +91,7 @@ export async function mergeGroup(
     return ok({ ...report, notes, outcome: prepared.value.length === 0 ? 'nothing' : 'planned' });
   }
   if (prepared.value.length === 0) return tidied(context, writer, report, options);
-  const merged = await bench.whileListening(() => mergeAll(writer, bench, mark, prepared.value));
+  const merged = await bench.whileListening(() => mergeAll(writer, bench, prepared.value));
   if (bench.isInterrupted && (!merged.ok || merged.value === null)) return ok({ ...report, outcome: 'interrupted' });
   if (!merged.ok) return merged;
   return tidied(context, writer, { ...report, ...merged.value, outcome: 'merged' }, options);
@@ -144,29 +144,47 @@ type Merged = Pick<MergeReport, 'moves' | 'contained' | 'notes'>;
 async function mergeAll(
   writer: GroupWriter,
   bench: MergeSandbox,
-  mark: string,
   prepared: readonly Prepared[],
 ): Promise<Result<Merged | null>> {
   const { git } = bench;
   const { paths } = writer;
   const tasks = tasksOf(bench, prepared);
-  const scratches = tasks.map(({ scratch }) => scratch);
-  const begun: MergeJournal = { mark, scratches, moves: [] };
-  const noted = writeMergeJournal(git.world, paths, begun);
-  if (!noted.ok) return noted;
+  const begun = beginJournal(bench, writer, tasks);
+  if (!begun.ok) return begun;
   const first = await tryOut(bench, tasks);
   const tried = first.ok ? first : await withPair(bench, tasks, first.failure);
   const isReady = tried.ok && !bench.isInterrupted;
-  const moving = { ...begun, moves: tried.ok ? tried.value.moves : [] };
+  const moving = { ...begun.value, moves: tried.ok ? tried.value.moves : [] };
   const ready = isReady ? writeMergeJournal(git.world, paths, moving) : ok(undefined);
   if (!isReady || !ready.ok) {
-    const ended = await endMerge(git, writer, begun);
+    const ended = await endMerge(git, writer, begun.value);
     if (!tried.ok) return tried;
     if (!ready.ok) return ready;
     return ended.ok ? ok(null) : ended;
   }
   const settled = await settleMerge(git, writer, moving);
   return settled.ok ? summed(settled.value, tried.value) : settled;
+}
+
+/** Fails with `write-failed`. */
+function beginJournal(bench: MergeSandbox, { paths }: GroupWriter, tasks: readonly SandboxMerge[]) {
+  const journal: MergeJournal = { mark: bench.mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
+  const written = writeMergeJournal(bench.git.world, paths, journal);
+  return written.ok ? ok(journal) : written;
+}
+
+/** Runs the work, which moves no branch, then removes the scratch worktrees of the tasks. */
+export async function inScratches<T>(
+  bench: MergeSandbox,
+  writer: GroupWriter,
+  tasks: readonly SandboxMerge[],
+  work: () => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const begun = beginJournal(bench, writer, tasks);
+  if (!begun.ok) return begun;
+  const done = await bench.whileListening(work);
+  const ended = await endMerge(bench.git, writer, begun.value);
+  return done.ok && !ended.ok ? ended : done;
 }
 
 function tasksOf(bench: MergeSandbox, prepared: readonly Prepared[]): SandboxMerge[] {
@@ -186,8 +204,8 @@ async function withPair(bench: MergeSandbox, tasks: readonly SandboxMerge[], fai
 }
 
 /**
- * The first two pieces of work, in the order in which they are merged, that fail their checks together; Only one item
- * if it fails on its own; null if the search was interrupted..
+ * The first two pieces of work, in the order in which they are merged, that fail their checks together; only one
+ * if it fails on its own; null if the search was interrupted.
  */
 async function firstFailingPair(
   bench: MergeSandbox,
@@ -234,14 +252,11 @@ export async function checkUnion(
   const options = { partial: true, dryRun: false, only };
   const begun = await beginMerge(context, writer, options);
   if (!begun.ok) return begun;
-  const { bench, mergePlan, mark } = begun.value;
+  const { bench, mergePlan } = begun.value;
   const prepared = await prepare(bench, mergePlan);
   if (!prepared.ok) return prepared;
   const tasks = tasksOf(bench, prepared.value);
-  const journal: MergeJournal = { mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
-  const noted = writeMergeJournal(bench.git.world, writer.paths, journal);
-  if (!noted.ok) return noted;
-  const checked = await bench.whileListening(async (): Promise<Result<UnionCheck>> => {
+  return inScratches(bench, writer, tasks, async (): Promise<Result<UnionCheck>> => {
     const integrated = await bench.integrate(tasks);
     if (integrated.ok) return ok({ culprits: [] });
     if (integrated.failure.reason !== 'not-accepted') return integrated;
@@ -249,8 +264,6 @@ export async function checkUnion(
     const culprits = pair?.map(({ record }) => record.definition.id) ?? [];
     return pair === null ? integrated : ok({ failure: integrated.failure, culprits });
   });
-  const ended = await endMerge(bench.git, writer, journal);
-  return ended.ok ? checked : ended;
 }
 
 function summed({ undone, notes }: Settlement, { moves, contained }: Tried): Result<Merged> {
@@ -360,7 +373,7 @@ function logMerged({ world }: Git, writer: GroupWriter, moves: readonly Move[]):
 }
 
 /** Removes the journal last, because it names the scratch worktrees. */
-export async function endMerge(
+async function endMerge(
   git: Git,
   { paths }: { readonly paths: GroupPaths },
   { scratches }: Pick<MergeJournal, 'scratches'>,
@@ -375,27 +388,20 @@ export async function endMerge(
   }
 }
 
-export interface Beginning {
-  readonly bench: MergeSandbox;
-  readonly mergePlan: MergePlan;
-  readonly mark: string;
-}
-
 /** Finishes an interrupted merge, except in a dry run, and plans the new one. */
 export async function beginMerge(
   context: AppContext,
   writer: GroupWriter,
   options: MergeSelection & { readonly dryRun: boolean },
-): Promise<Result<Beginning>> {
+): Promise<Result<{ readonly bench: MergeSandbox; readonly mergePlan: MergePlan }>> {
   if (!options.dryRun) {
     const finished = await finishMerge(context, writer);
     if (!finished.ok) return finished;
   }
-  const mark = context.world.random.uuid();
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
   const worktrees = ofUser.value.worktrees ?? worktreesFolder(dirname(dirname(writer.paths.folder)));
-  const bench = new MergeSandbox(context, writer, mark, worktrees);
+  const bench = new MergeSandbox(context, writer, worktrees);
   const mergePlan = await planMerge(bench.git, writer.state, options);
-  return mergePlan.ok ? ok({ bench, mergePlan: mergePlan.value, mark }) : mergePlan;
+  return mergePlan.ok ? ok({ bench, mergePlan: mergePlan.value }) : mergePlan;
 }

@@ -8,14 +8,14 @@ import { foreignText } from '../../core/text.ts';
 import { fetchBranch, headIn, type PushRemote, pushCommit, remoteOf, remoteTip } from '../../git/push.ts';
 import { type MergeTarget, readTarget } from '../../git/target.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
-import { type MergeJournal, type ScratchPlace, writeMergeJournal } from '../../store/merge-journal.ts';
-import { type Proposal, readProposals, writeProposals } from '../../store/pull-requests.ts';
+import { parseOwn } from '../../store/json.ts';
+import type { ScratchPlace } from '../../store/merge-journal.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import type { RunOutput } from '../../system/world.ts';
+import type { RunOutput, World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import type { AppContext } from '../app-context.ts';
-import { beginMerge, endMerge } from './merge.ts';
+import { beginMerge, inScratches } from './merge.ts';
 import type { Integrated, MergeSandbox, SandboxMerge } from './merge-sandbox.ts';
 import {
   type MergeItem,
@@ -74,7 +74,7 @@ export async function proposeGroup(
 ): Promise<Result<ProposalReport>> {
   const begun = await beginMerge(context, writer, options);
   if (!begun.ok) return begun;
-  const { bench, mergePlan, mark } = begun.value;
+  const { bench, mergePlan } = begun.value;
   const destinations = await choosePlaces(bench, writer, mergePlan, options);
   if (!destinations.ok) return destinations;
   const report = { mergePlan, destinations: destinations.value, proposed: [] };
@@ -82,7 +82,7 @@ export async function proposeGroup(
   if (options.dryRun) return ok({ ...report, outcome: 'planned' });
   const ready = await checkHosts(context, destinations.value);
   if (!ready.ok) return ready;
-  const pushed = await bench.whileListening(() => pushAll(context, writer, bench, mark, destinations.value));
+  const pushed = await pushAll(context, writer, bench, destinations.value);
   if (!pushed.ok) return bench.isInterrupted ? ok({ ...report, outcome: 'interrupted' }) : pushed;
   if (pushed.value.length === 0) return ok({ ...report, outcome: 'nothing' });
   const proposed = await requestAll(context, writer, pushed.value, options.draft);
@@ -97,12 +97,13 @@ export async function proposeGroup(
 
 async function choosePlaces(
   bench: MergeSandbox,
-  { paths, state }: GroupWriter,
+  writer: GroupWriter,
   { repositories }: MergePlan,
   options: ProposalOptions,
 ): Promise<Result<Destination[]>> {
   const { git } = bench;
-  const known = readProposals(git.world, paths);
+  const { slug } = writer.state.group;
+  const known = readProposals(git.world, writer);
   if (!known.ok) return known;
   const destinations: Destination[] = [];
   for (const plan of repositories) {
@@ -140,12 +141,12 @@ async function choosePlaces(
     before: Proposal | undefined,
   ): Promise<Result<{ readonly branch: string; readonly tip: string | null }>> {
     for (let nth = 1; nth <= namesMax; nth += 1) {
-      const branch = before?.branch ?? `cca/${state.group.slug}${nth === 1 ? '' : `-${nth}`}`;
+      const branch = before?.branch ?? `cca/${slug}${nth === 1 ? '' : `-${nth}`}`;
       const tip = await remoteTip(git, repository, remote, branch);
       if (!tip.ok) return tip;
       if (before !== undefined || tip.value === null) return ok({ branch, tip: tip.value });
     }
-    const which = `${namesMax} branches such as cca/${state.group.slug}`;
+    const which = `${namesMax} branches such as cca/${slug}`;
     const message = `${remote} of ${placeName(repository)} has ${which} already.`;
     return fail('usage', message, 'Delete those that are no longer needed with: git push --delete');
   }
@@ -172,11 +173,8 @@ async function pushAll(
   context: AppContext,
   writer: GroupWriter,
   bench: MergeSandbox,
-  mark: string,
   destinations: readonly Destination[],
 ): Promise<Result<Pushed[]>> {
-  const { git } = bench;
-  const { paths } = writer;
   const tasks = destinations.map(
     // Commits that others added to the pushed branch are on no local branch, so the conflict message names the commit.
     ({ plan, start, isPushed, scratch }): SandboxMerge => ({
@@ -186,15 +184,10 @@ async function pushAll(
       scratch,
     }),
   );
-  const journal: MergeJournal = { mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
-  const noted = writeMergeJournal(git.world, paths, journal);
-  if (!noted.ok) return noted;
-  const integrated = await bench.integrate(tasks);
-  const pushed = integrated.ok
-    ? await pushIntegrated(context, writer, bench, destinations, integrated.value)
-    : integrated;
-  const ended = await endMerge(git, writer, journal);
-  return pushed.ok && !ended.ok ? ended : pushed;
+  return inScratches(bench, writer, tasks, async () => {
+    const integrated = await bench.integrate(tasks);
+    return integrated.ok ? pushIntegrated(context, writer, bench, destinations, integrated.value) : integrated;
+  });
 }
 
 async function pushIntegrated(
@@ -214,7 +207,7 @@ async function pushIntegrated(
       continue;
     }
     // Log before the push, so that a later command recognises the branch.
-    const noted = note(writer, git.world, destination, {});
+    const noted = note(writer, git.world, destination);
     if (!noted.ok) return noted;
     const pushed = await pushCommit(git, { repository: plan.repository, remote: remote.name, branch, commit });
     if (!pushed.ok) {
@@ -223,26 +216,51 @@ async function pushIntegrated(
       const { reason, message, next } = pushed.failure;
       return fail(reason, `${placeName(plan.repository)}: ${message} ${before}`, next);
     }
-    const known = note(writer, git.world, destination, { commit });
-    if (!known.ok) return known;
     warnOnce(context, `Pushed ${branch} to ${remote.name} of ${placeName(plan.repository)}.`);
     done.push({ destination, commit, pushed: true });
   }
   return ok(done);
 }
 
+/**
+ * What the group has pushed and opened, one entry per repository: written before a branch is pushed, so that a later
+ * command knows which remote branches are the group's own.
+ */
+interface Proposal {
+  readonly repository: string;
+  readonly remote: string;
+  readonly branch: string;
+  readonly url?: string;
+}
+
+function listPath({ paths }: Pick<GroupWriter, 'paths'>): string {
+  return join(paths.folder, 'pull-requests.json');
+}
+
+function readProposals({ files }: World, writer: GroupWriter): Result<readonly Proposal[]> {
+  const text = files.readText(listPath(writer));
+  const list = text === null ? { proposals: [] } : parseOwn<{ readonly proposals: readonly Proposal[] }>(text);
+  if (list !== null) return ok(list.proposals);
+  const message = `${listPath(writer)} is not a valid list of pull requests.`;
+  return fail('corrupt-file', message, 'Move it away. Branches that were pushed before are then treated as foreign.');
+}
+
 function note(
-  { paths }: GroupWriter,
-  world: AppContext['world'],
-  { plan: { repository }, remote, branch }: Destination,
-  more: Pick<Partial<Proposal>, 'commit' | 'url'>,
+  writer: GroupWriter,
+  world: World,
+  { plan: { repository }, remote, branch, url: known }: Destination,
+  url = known,
 ): Result<void> {
-  const known = readProposals(world, paths);
-  if (!known.ok) return known;
-  const isThis = (one: Proposal): boolean => one.repository === repository && one.remote === remote.name;
-  const before = known.value.find(isThis);
-  const others = known.value.filter((one) => !isThis(one));
-  return writeProposals(world, paths, [...others, { ...before, repository, remote: remote.name, branch, ...more }]);
+  const read = readProposals(world, writer);
+  if (!read.ok) return read;
+  const others = read.value.filter((one) => one.repository !== repository || one.remote !== remote.name);
+  const proposals = [...others, { repository, remote: remote.name, branch, url }];
+  try {
+    world.files.writeAtomic(listPath(writer), JSON.stringify({ version: 1, proposals }, null, 2), { durable: true });
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(listPath(writer), error) };
+  }
 }
 
 /** Creates or updates one pull request per repository, with links between them. */
@@ -262,7 +280,7 @@ async function requestAll(
     const body = open.value?.body ?? proposalSection(state, plan.items, relatedTo(destination, found));
     const url = open.value === null ? await create(context, writer, destination, body, draft) : ok(open.value.url);
     if (!url.ok) return url;
-    const noted = note(writer, context.world, destination, { url: url.value });
+    const noted = note(writer, context.world, destination, url.value);
     if (!noted.ok) return noted;
     found.push({ destination, commit, pushed: isNew, url: url.value, created: open.value === null, body });
   }

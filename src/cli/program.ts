@@ -55,14 +55,11 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
     if (all || isNamed(path)) await defineEntry(entry, command as Command, context);
   }
   const rest = argv.slice(argv.indexOf(first ?? '') + 1);
-  const tree = {
-    define: (path: readonly string[], command: Command) => defineEntry(entryOf(path), command, context),
-    run: (line: readonly string[]) => runProgram(context, line, version),
-  };
+  const run = (line: readonly string[]) => runProgram(context, line, version);
   program.commandsGroup('Short forms:');
   for (const form of shortForms) {
     const command = program.command(form.word).summary(form.summary);
-    if (all || form.word === first) await defineShortForm(command, context, form, rest, tree);
+    if (all || form.word === first) await defineShortForm(command, context, form, rest, run);
   }
   return program;
 }
@@ -103,12 +100,6 @@ async function takePipedScript(context: Context, command: CommandUnknownOpts): P
     await context.run(() => kept);
     throw new CommanderError(context.code, 'commander.help', '');
   }
-}
-
-function entryOf(path: readonly string[]): CommandEntry {
-  const entry = entries.find(([words]) => words === path.join(' '));
-  if (entry === undefined) throw new Error(`Internal error: there is no command ${path.join(' ')}`);
-  return entry;
 }
 
 const wholeProgram = (context: Context) => buildProgram(context, [], '', true);
@@ -175,7 +166,7 @@ interface Family {
   readonly example: string;
 }
 
-export const families: Readonly<Record<string, Family>> = {
+const families: Readonly<Record<string, Family>> = {
   group: {
     summary: 'create, run, watch and clean up session groups',
     example: `  $ ${programName} group create auth-refactor --max-budget-usd 10
@@ -232,7 +223,7 @@ Hooks run this command. It reads claude's JSON from standard input and always ex
   },
 };
 
-export const example = `
+const example = `
 Example:
   $ ${programName} group create auth-refactor --max-budget-usd 10
   $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
@@ -243,11 +234,7 @@ Example:
 const longValue = /'(.{80}).*'(?= is invalid|$)/s;
 
 /** One sentence about a usage error, with the command that prints the help. */
-export function explainUsage(
-  error: CommanderError,
-  program: { commands: readonly Named[] },
-  argv: readonly string[],
-): string {
+function explainUsage(error: CommanderError, program: { commands: readonly Named[] }, argv: readonly string[]): string {
   // Commander quotes the value; shorten it, so that the reason stays visible.
   const brief = error.message.replace(longValue, (_, head: string) => `'${head}…'`);
   const text = safeLine(brief.replace(/^error: /, '').replace(/^command-argument value/, 'the value'), 600);
@@ -260,7 +247,7 @@ export function explainUsage(
   return `${programName}: ${sentence}${hint} See: ${[programName, ...found.path].join(' ')} --help`;
 }
 
-export interface Named {
+interface Named {
   name(): string;
   readonly commands: readonly Named[];
   readonly options?: readonly { readonly long?: string | undefined }[];
@@ -301,7 +288,7 @@ function orList(words: readonly string[]): string {
 
 const meantMax = 4;
 
-export interface ShortForm {
+interface ShortForm {
   readonly word: string;
   readonly summary: string;
   readonly group: readonly string[];
@@ -314,7 +301,7 @@ function shortForm(...[word, summary, group, session]: FormParts): ShortForm {
   return { word, summary, group, ...defined({ session }) };
 }
 
-export const shortForms: readonly ShortForm[] = [
+const shortForms: readonly ShortForm[] = [
   shortForm('ls', 'list groups', ['group', 'list']),
   shortForm('ps', 'list active groups', ['group', 'list', '--status', 'active']),
   shortForm('show', 'show a group or a session', ['group', 'show'], ['session', 'show']),
@@ -337,20 +324,15 @@ export const shortForms: readonly ShortForm[] = [
   }),
 ];
 
-export interface Tree {
-  define(path: readonly string[], command: Command): Promise<void>;
-  run(argv: readonly string[]): Promise<void>;
-}
-
-export async function defineShortForm(
+async function defineShortForm(
   command: Command<[], OptionValues>,
   context: Context,
   form: ShortForm,
   rest: readonly string[],
-  tree: Tree,
+  run: (argv: readonly string[]) => Promise<void>,
 ): Promise<void> {
   const forms = [form.group, form.session ?? []].filter((words) => words.length > 0);
-  const long = await Promise.all(forms.map((words) => longForm(words, tree)));
+  const long = await Promise.all(forms.map((words) => longForm(words, context)));
   const names = forms.map((words) => commandText(words)).join('\n  ');
   command.description(`${form.summary[0]?.toUpperCase()}${form.summary.slice(1)}. Short for:\n  ${names}`);
   const given = new Set(forms.flat());
@@ -361,7 +343,7 @@ export async function defineShortForm(
   if (form.session === undefined) {
     for (const argument of long.flatMap(({ registeredArguments }) => registeredArguments))
       command.addArgument(argument);
-    command.action(() => tree.run([...form.group, ...rest]));
+    command.action(() => run([...form.group, ...rest]));
     return;
   }
   const what = 'a group, or <group>/<number-or-name>, or the id of a session';
@@ -376,7 +358,7 @@ export async function defineShortForm(
     if (!lines.ok) return context.run(() => lines);
     for (const { title, argv } of lines.value) {
       if (title !== undefined) context.stdout.line(context.stdout.style('strong', title));
-      await tree.run(argv);
+      await run(argv);
     }
   });
 }
@@ -384,9 +366,10 @@ export async function defineShortForm(
 /** Short forms that change a group without a confirmation, so they need an argument. */
 const acting: ReadonlySet<string> = new Set(['pause', 'resume']);
 
-async function longForm(words: readonly string[], tree: Tree): Promise<Command> {
+async function longForm(words: readonly string[], context: Context): Promise<Command> {
+  const path = words.slice(0, 2).join(' ');
   const scratch = new Command();
-  await tree.define(words.slice(0, 2), scratch);
+  await defineEntry(entries.find(([name]) => name === path) as CommandEntry, scratch, context);
   return scratch;
 }
 

@@ -8,7 +8,7 @@ import { startDetached } from '../../app/run/detach.ts';
 import { onSignal, type RunnerSignal } from '../../app/signals.ts';
 import { type HomeGroup, type HomeWorkflow, homeGroups, homeWorkflows } from '../../app/watch/overview.ts';
 import { defined } from '../../core/defined.ts';
-import { describeFailure, type Failure } from '../../core/failure.ts';
+import { describeFailure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { programName } from '../../core/program-name.ts';
 import type { Press } from '../../tui/dashboard/keys.ts';
@@ -23,75 +23,55 @@ import {
 } from '../../tui/home/home.ts';
 import { paintLayout } from '../../tui/layout.ts';
 import { deleteGroups } from '../commands/group/remove.ts';
-import { attempt, type CommandResult, type Context, exitCode, need, refuse } from '../context.ts';
+import { attempt, type CommandResult, type Context, need, refuse, refuseWith } from '../context.ts';
 import { endBy, watchedOnScreen } from '../dashboard/display.ts';
 import { loadScreen, type OpenScreen, type Screen, type ScreenStyle, screenStyle } from '../dashboard/screen.ts';
 import { createOutput } from '../output.ts';
 
 export async function runHome(context: Context): Promise<CommandResult> {
   const root = need(context.root());
-  let memory: HomeMemory = firstMemory;
+  let ui = firstHomeUi;
+  let notice: Notice | undefined;
   for (;;) {
-    const shown = await showHome(context, root, memory);
+    const shown = await showHome(context, root, ui, notice);
     const { end } = shown;
-    if (end.by === 'signal') return endBy(context, end.signal);
-    if (end.command.do === 'quit') return;
-    const came = await grant(context, root, end.command);
-    if (came.signalled) return exitCode.failed;
-    memory = {
-      ui: came.selected === undefined ? shown.memory.ui : { ...shown.memory.ui, selected: came.selected },
-      ...defined({ notice: came.notice }),
-    };
+    if (end.do === 'signal') return endBy(context, end.signal);
+    if (end.do === 'quit') return;
+    ui = shown.ui;
+    const done = await attempt(() => perform(context, root, end));
+    if (!done.ok) {
+      notice = { text: describeFailure(done.failure).replaceAll(/\s+/g, ' '), tone: 'bad' };
+      continue;
+    }
+    const { text, selected = ui.selected, signal } = done.value;
+    if (signal !== undefined) return endBy(context, signal);
+    ui = { ...ui, selected };
+    notice = text === undefined ? undefined : { text, tone: 'good' };
   }
 }
 
-interface Came {
-  readonly notice?: Notice;
+interface Performed {
+  readonly text?: string;
   readonly selected?: GroupId;
-  readonly signalled?: true;
+  readonly signal?: RunnerSignal;
 }
 
-async function grant(
+async function perform(
   context: Context,
   root: string,
-  command: Exclude<HomeCommand, { do: 'quit' | 'redraw' | 'suspend' | 'tell' }>,
-): Promise<Came> {
-  switch (command.do) {
-    case 'open':
-      return open(context, command.id);
-    case 'delete':
-      return remove(context, command.id);
-    case 'start': {
-      const started = await attempt(() => start(context, root, command.reference, command.rehearse));
-      return started.ok ? open(context, started.value) : refused(started.failure);
-    }
-  }
+  command: Exclude<HomeEnd, { do: 'quit' | 'signal' }>,
+): Promise<Performed> {
+  if (command.do === 'delete') return remove(context, command.id);
+  const id = 'id' in command ? command.id : await start(context, root, command.reference, command.rehearse);
+  const end = await watchedOnScreen(context, need(loadReferredGroup(context, id)));
+  if (end.by === 'loss') return refuseWith(end.failure);
+  return end.by === 'signal' ? { signal: end.signal } : { selected: id };
 }
 
-function refused(failure: Failure): Came {
-  return { notice: { text: describeFailure(failure).replaceAll(/\s+/g, ' '), tone: 'bad' } };
-}
-
-async function open(context: Context, id: GroupId): Promise<Came> {
-  const group = loadReferredGroup(context, id);
-  if (!group.ok) return refused(group.failure);
-  const end = await watchedOnScreen(context, group.value);
-  switch (end.by) {
-    case 'user':
-      return { selected: id };
-    case 'loss':
-      return refused(end.failure);
-    case 'signal':
-      await endBy(context, end.signal);
-      return { signalled: true };
-  }
-}
-
-async function remove(context: Context, id: GroupId): Promise<Came> {
+async function remove(context: Context, id: GroupId): Promise<Performed> {
   const { quiet, lines } = captureOutput(context);
-  const deleted = await attempt(() => deleteGroups(quiet, [id], { yes: true }, () => ({})));
-  if (!deleted.ok) return refused(deleted.failure);
-  return { notice: { text: lines().at(-1) ?? 'Deleted.', tone: 'good' } };
+  await deleteGroups(quiet, [id], { yes: true }, () => ({}));
+  return { text: lines().at(-1) ?? 'Deleted.' };
 }
 
 async function start(context: Context, root: string, reference: string, rehearse: boolean): Promise<GroupId> {
@@ -132,31 +112,20 @@ const tickMs = 1_000;
 /** Reading all groups takes at most this fraction of the time (one in n). */
 const lookPauses = 20;
 
-export type HomeEnd =
-  | { readonly by: 'command'; readonly command: Extract<HomeCommand, { do: 'open' | 'delete' | 'start' | 'quit' }> }
-  | { readonly by: 'signal'; readonly signal: RunnerSignal };
+type HomeEnd =
+  | Extract<HomeCommand, { do: 'open' | 'delete' | 'start' | 'quit' }>
+  | { readonly do: 'signal'; readonly signal: RunnerSignal };
 
-export interface HomeMemory {
-  readonly ui: HomeUi;
-  readonly notice?: Notice;
-}
-
-export const firstMemory: HomeMemory = { ui: firstHomeUi };
-
-export async function showHome(
-  context: Context,
-  root: string,
-  memory: HomeMemory,
-): Promise<{ readonly end: HomeEnd; readonly memory: HomeMemory }> {
+async function showHome(context: Context, root: string, ui: HomeUi, notice: Notice | undefined) {
   const openScreen = await loadScreen(context.world);
   const { promise, resolve, reject } = Promise.withResolvers<HomeEnd>();
-  const unsubscribe = onSignal(context.world.clock, (signal) => resolve({ by: 'signal', signal }));
-  context.stdout.onClosed(() => resolve({ by: 'command', command: { do: 'quit' } }));
+  const unsubscribe = onSignal(context.world.clock, (signal) => resolve({ do: 'signal', signal }));
+  context.stdout.onClosed(() => resolve({ do: 'quit' }));
   let home: Home | undefined;
   try {
-    home = new Home({ context, root, openScreen, memory, resolve, onTrouble: reject });
+    home = new Home({ context, root, openScreen, resolve, onTrouble: reject }, ui, notice);
     const end = await promise;
-    return { end, memory: { ui: home.ui } };
+    return { end, ui: home.ui };
   } finally {
     await home?.close();
     unsubscribe();
@@ -167,7 +136,6 @@ interface HomeOptions {
   readonly context: Context;
   readonly root: string;
   readonly openScreen: OpenScreen;
-  readonly memory: HomeMemory;
   resolve(end: HomeEnd): void;
   onTrouble(error: unknown): void;
 }
@@ -184,14 +152,14 @@ class Home {
   #isClosed = false;
   ui: HomeUi;
 
-  constructor(options: HomeOptions) {
-    const { context, root, memory } = options;
+  constructor(options: HomeOptions, ui: HomeUi, notice: Notice | undefined) {
+    const { context, root } = options;
     this.#options = options;
     this.#look = screenStyle(context);
     this.#groups = homeGroups(context, root);
     this.#workflows = homeWorkflows(context);
-    this.#notice = memory.notice;
-    this.ui = memory.ui;
+    this.#notice = notice;
+    this.ui = ui;
     this.#frame = this.#make({ columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 });
     this.#screen = options.openScreen(this.#paint(), {
       onPress: (press) => this.#guarded(() => this.#press(press)),
@@ -272,7 +240,7 @@ class Home {
         this.#draw();
         return;
       default:
-        this.#options.resolve({ by: 'command', command });
+        this.#options.resolve(command);
     }
   }
 }

@@ -46,6 +46,8 @@ describe('every advised command exists in the program', () => {
     const unknown = /^<(.*)>$/s.exec(word)?.[1];
     if (unknown === undefined) return word;
     if (unknown === 'words[command.do]') return 'say';
+    const [, chosen] = / \? '([a-z-]+)' : /.exec(unknown) ?? [];
+    if (chosen !== undefined) return chosen;
     if (/Usd/.test(unknown)) return '1';
     if (unknown === 'freer') return 'bypassPermissions';
     if (/reference|Reference|\/\$\{/.test(unknown)) return `${group}/web`;

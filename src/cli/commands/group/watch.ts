@@ -5,10 +5,11 @@ import { type GroupReference, loadReferredGroup } from '../../../app/resolve.ts'
 import { followGroup } from '../../../app/watch/follow-group.ts';
 import { attemptUsages, type ProgressView, readGroupProgress, withoutRunner } from '../../../app/watch/live-view.ts';
 import { commandText } from '../../../core/advice.ts';
-import { ok } from '../../../core/failure.ts';
+import type { Failure } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
+import { delay } from '../../../system/clock.ts';
 import type { LiveView, Reporter } from '../../../view/reporter.ts';
 import { type CommandResult, type Context, exitCode, exitCodeForStatus, need } from '../../context.ts';
 import { watchOnScreen } from '../../dashboard/display.ts';
@@ -22,8 +23,8 @@ Example:
 const outputs = ['tui', 'text', 'json'] as const;
 type WatchOutput = (typeof outputs)[number];
 
-/** How often to read progress.json and check the runner, in addition to file system events. */
-const lookEveryMs = 500;
+/** How often to read progress.json and check the runner. New events are printed at once. */
+const lookEveryMs = 250;
 
 export function define(command: Command, context: Context): void {
   command
@@ -43,29 +44,15 @@ async function watch(context: Context, reference: string, wished: WatchOutput | 
   const group = need(loadReferredGroup(context, reference));
   if (output === 'tui') return watchOnScreen(context, group);
   const reporter = await createReporter(context, group, output);
-  return new Promise((resolve, reject) => follow(context, group, reporter, { resolve, reject }));
+  return follow(context, group, reporter);
 }
 
-interface Promised {
-  readonly resolve: (work: CommandResult) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-function follow(context: Context, group: GroupReference, reporter: Reporter, promised: Promised): void {
+async function follow(context: Context, group: GroupReference, reporter: Reporter): Promise<CommandResult> {
   const { world, stdout } = context;
-  let live: LiveView = new Map();
   const reasons = new Map<SessionId, string>();
-  let isOver = false;
+  const problems: Failure[] = [];
+  let live: LiveView = new Map();
   let isAwaited = false;
-  let cancel = (): void => {};
-  const end = (work: CommandResult): void => {
-    if (isOver) return;
-    isOver = true;
-    cancel();
-    unwatch();
-    follower.close();
-    promised.resolve(work);
-  };
   const follower = followGroup(
     world,
     group,
@@ -73,43 +60,34 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
       if ('sessionId' in event && event.sessionId !== undefined) reasons.delete(event.sessionId);
       reporter.event(event, state, live);
     },
-    (failure) => end({ ok: false, failure }),
+    (failure) => problems.push(failure),
   );
-  const look = (): void => {
-    if (isOver) return;
-    // Check the runner before the log is read, so that the log includes its last events.
-    const hasRunner = isRun(world, group.paths);
-    if (!hasRunner) follower.catchUp();
-    const { state } = follower;
-    if (state === null || isOver) return;
-    const now = hasRunner
-      ? readGroupProgress(world, group.paths.progress, state)
-      : withoutRunner(state, attemptUsages(world, group.paths, state));
-    live = showLive(reporter, state, live, now.live);
-    showResting(reporter, state, reasons, now);
-    if (state.status === 'created') {
-      // Wait, so that `watch` can be started before `run`.
-      if (!isAwaited)
-        context.stderr.line(`Waiting for the group to start. Start it with: ${commandText(runCommand(state))}`);
-      isAwaited = true;
-    } else if (!hasRunner) end(conclude(context, state, reporter, live));
-  };
-  const lookAgain = (): void => {
-    cancel = world.clock.after(lookEveryMs, () => {
-      try {
-        look();
-      } catch (error) {
-        promised.reject(error);
-        return;
-      }
-      if (!isOver) lookAgain();
-    });
-  };
-  const unwatch = world.files.watch(group.paths.folder, look);
-  // The reader has closed the pipe, as with `| head -1`.
-  stdout.onClosed(() => end(ok(exitCode.done)));
-  lookAgain();
-  world.clock.after(0, look);
+  try {
+    // The reader may close the pipe, as with `| head -1`.
+    for (; !stdout.isClosed; await delay(world.clock, lookEveryMs)) {
+      // Check the runner before the log is read, so that the log includes its last events.
+      const hasRunner = isRun(world, group.paths);
+      follower.catchUp();
+      const [failure] = problems;
+      if (failure !== undefined) return { ok: false, failure };
+      const { state } = follower;
+      if (state === null) continue;
+      const now = hasRunner
+        ? readGroupProgress(world, group.paths.progress, state)
+        : withoutRunner(state, attemptUsages(world, group.paths, state));
+      live = showLive(reporter, state, live, now.live);
+      showResting(reporter, state, reasons, now);
+      if (state.status === 'created') {
+        // Wait, so that `watch` can be started before `run`.
+        if (!isAwaited)
+          context.stderr.line(`Waiting for the group to start. Start it with: ${commandText(runCommand(state))}`);
+        isAwaited = true;
+      } else if (!hasRunner) return conclude(context, state, reporter, live);
+    }
+    return exitCode.done;
+  } finally {
+    follower.close();
+  }
 }
 
 /** Reports the running sessions whose activity or usage changed. */

@@ -21,8 +21,6 @@ Example:
   $ claude-code-agent session pause auth-refactor/api
   $ claude-code-agent session resume auth-refactor/api`;
 
-const sentenceColumnsMax = 400;
-
 export function definePause(command: Command, context: Context): void {
   command
     .description(
@@ -48,34 +46,19 @@ export function definePause(command: Command, context: Context): void {
 function conclude(context: Context, session: LoadedSession, ended: SessionState): ExitCode {
   const { stdout } = context;
   const { state, sessionId, record } = session;
+  const { status } = ended;
   const title = `Session ${titleOf(state, sessionId)}`;
   const wasRunning = record.state.status === 'running';
-  const goOn = commandText(resumeSessionCommand(state, record));
-  switch (ended.status) {
-    case 'paused':
-      // It would have resumed by itself.
-      if (!wasRunning && record.queued && liveRunner(context.world, session) !== null) {
-        stdout.line(`${title} is held back. Resume with: ${goOn}`);
-        return exitCode.done;
-      }
-      stdout.line(`${title} is ${wasRunning ? '' : 'already '}paused. Resume with: ${goOn}`);
-      return exitCode.done;
-    case 'pending':
-      if (liveRunner(context.world, session) !== null) stdout.line(`${title} is held back. Start it with: ${goOn}`);
-      else stdout.line(`${title} is not running. It starts with its group: ${commandText(runCommand(state))}`);
-      return exitCode.done;
-    case 'completed':
-      stdout.line(`${title} completed before it could be paused.`);
-      return exitCode.done;
-    case 'failed':
-      stdout.line(
-        `${title} ${wasRunning ? 'failed' : 'is failed'}: ${safeLine(ended.failure.message, sentenceColumnsMax)}`,
-      );
-      return wasRunning ? exitCode.failed : exitCode.done;
-    case 'running':
-      stdout.line(`${title} is running.`);
-      return exitCode.failed;
-  }
+  const goOn = `Resume with: ${commandText(resumeSessionCommand(state, record))}`;
+  // A live runner would have started or resumed it.
+  const wasNext = status === 'pending' || (status === 'paused' && !wasRunning && record.queued);
+  if (wasNext && liveRunner(context.world, session) !== null) stdout.line(`${title} is held back. ${goOn}`);
+  else if (status === 'paused') stdout.line(`${title} is ${wasRunning ? '' : 'already '}paused. ${goOn}`);
+  else if (status === 'pending')
+    stdout.line(`${title} is not running. It starts with its group: ${commandText(runCommand(state))}`);
+  else if (status === 'failed') stdout.line(`${title} is failed: ${safeLine(ended.failure.message, 400)}`);
+  else stdout.line(`${title} is ${status} and was not paused.`);
+  return status === 'running' || (status === 'failed' && wasRunning) ? exitCode.failed : exitCode.done;
 }
 
 const resumeExample = `

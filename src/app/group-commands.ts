@@ -31,7 +31,7 @@ import {
   sendRequest,
 } from '../store/requests.ts';
 import { systemFailure } from '../store/system-failure.ts';
-import { delay } from '../system/clock.ts';
+import { delay, waitUntil } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
 import type { AppContext } from './app-context.ts';
 import { foreignWorker, stopRehearsal } from './leftovers.ts';
@@ -211,10 +211,8 @@ export async function changeGroup<T>(
 
 /** Waits until no short command holds the lock of the group. */
 export async function waitForShortCommands(world: World, group: Pick<GroupReference, 'paths'>): Promise<void> {
-  const deadline = world.clock.now() + patienceMs;
-  while (world.locks.holder(group.paths.lock)?.runId.startsWith(shortRunPrefix) && world.clock.now() < deadline) {
-    await delay(world.clock, pollMs);
-  }
+  const isFree = () => !world.locks.holder(group.paths.lock)?.runId.startsWith(shortRunPrefix);
+  await waitUntil(world.clock, patienceMs, pollMs, isFree);
 }
 
 /** Outcomes of the commands that do more than log an event. */

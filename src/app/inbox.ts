@@ -31,30 +31,19 @@ export interface InboxItem extends Pick<Item, 'id' | 'text' | 'options' | 'since
 export function inboxOf(state: GroupState): InboxItem[] {
   if (state.status === 'archived') return [];
   const wave = openWaveItem(state);
-  const ofWave = wave === undefined ? [] : [{ ...waveFields(wave), group: state.group.id, session: null, label: '' }];
+  const ofWave = wave === undefined ? [] : [{ ...shown(wave), group: state.group.id, session: null, label: '' }];
   const ofSessions = [...state.sessions.values()].flatMap((record) => {
     const { id: session, name } = record.definition;
-    return openItems(record).map(({ id, kind, text, options, since, answerBy, input }): InboxItem => {
-      const { diff, logs } = input as Pick<InboxItem, 'diff' | 'logs'>;
-      const more = kind === 'guard' ? { diff, logs } : {};
-      const by = defined({ answerBy, ...more });
-      return {
-        id,
-        group: state.group.id,
-        session,
-        label: sessionLabel(session, name),
-        kind,
-        text,
-        options,
-        since,
-        ...by,
-      };
+    return openItems(record).map((item): InboxItem => {
+      const { diff, logs } = item.kind === 'guard' ? (item.input as Pick<InboxItem, 'diff' | 'logs'>) : {};
+      const more = defined({ answerBy: item.answerBy, diff, logs });
+      return { ...shown(item), group: state.group.id, session, label: sessionLabel(session, name), ...more };
     });
   });
   return [...ofWave, ...ofSessions];
 }
 
-function waveFields({ id, kind, text, options, since }: WaveItem) {
+function shown({ id, kind, text, options, since }: Item | WaveItem) {
   return { id, kind, text, options, since };
 }
 

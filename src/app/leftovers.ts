@@ -11,7 +11,7 @@ import { refuseForeignWorkers } from '../runner/run-start.ts';
 import { machineOf } from '../runner/stop-group.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
-import { delay } from '../system/clock.ts';
+import { waitUntil } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
 import { gatherProcesses, reap } from '../worker/reap.ts';
 
@@ -78,11 +78,10 @@ export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise
   return ended;
 }
 
-export async function stopRehearsal(world: World, paths: GroupPaths): Promise<void> {
+export async function stopRehearsal(world: World, paths: Pick<GroupPaths, 'folder'>): Promise<void> {
   const server = findRehearsal(world, paths.folder);
   if (server === null) return;
   world.processes.signal(server, 'SIGTERM');
-  const deadline = world.clock.now() + stopPatienceMs;
-  while (world.processes.isAlive(server) && world.clock.now() < deadline) await delay(world.clock, pollMs);
-  if (world.processes.isAlive(server)) world.processes.signal(server, 'SIGKILL');
+  const isEnded = await waitUntil(world.clock, stopPatienceMs, pollMs, () => !world.processes.isAlive(server));
+  if (!isEnded) world.processes.signal(server, 'SIGKILL');
 }

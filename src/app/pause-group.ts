@@ -6,7 +6,7 @@ import type { GroupState } from '../core/state.ts';
 import { isGroupGone, listGroups, loadGroup, noSuchGroup } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
-import { delay } from '../system/clock.ts';
+import { waitUntil } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import type { AppContext } from './app-context.ts';
@@ -148,11 +148,9 @@ export async function stopUnreadableGroup(
 }
 
 /** Sends SIGTERM to a runner that takes no requests. True if it ended. */
-export async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): Promise<boolean> {
+export function hasEnded({ processes, clock }: World, runner: ProcessIdentity): Promise<boolean> {
   processes.signal(runner, 'SIGTERM');
-  const deadline = clock.now() + endPatienceMs;
-  while (processes.isAlive(runner) && clock.now() < deadline) await delay(clock, endLookMs);
-  return !processes.isAlive(runner);
+  return waitUntil(clock, endPatienceMs, endLookMs, () => !processes.isAlive(runner));
 }
 
 export function goneGroup(world: World, { groupId, paths }: GroupReference): Failure | null {

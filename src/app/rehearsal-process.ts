@@ -6,9 +6,11 @@ import { parseScript } from '../rehearsal/script.ts';
 import { findRehearsal, loadScript } from '../rehearsal/serve.ts';
 import type { Rehearsal } from '../runner/run-group.ts';
 import type { GroupPaths } from '../store/paths.ts';
+import { waitUntil } from '../system/clock.ts';
 import { ownCommand } from '../system/own-program.ts';
 import type { ExitStatus, World } from '../system/world.ts';
 import type { AppContext } from './app-context.ts';
+import { stopRehearsal } from './leftovers.ts';
 import { tryPath } from './path-argument.ts';
 
 export interface RehearsalProcessOptions {
@@ -49,12 +51,7 @@ export function createRehearsal(world: World, options: RehearsalProcessOptions):
   return ok({
     ...defined({ scriptFile }),
     start: (paths) => start(world, paths, options),
-    stop: async (paths) => {
-      const server = findRehearsal(world, paths.folder);
-      if (server === null) return;
-      world.processes.signal(server, 'SIGTERM');
-      await waitUntil(world, () => findRehearsal(world, paths.folder) === null);
-    },
+    stop: (paths) => stopRehearsal(world, paths),
   });
 }
 
@@ -82,8 +79,11 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
   spawned.value.onExit((status) => {
     exit = status;
   });
-  await waitUntil(world, () => exit !== null || findRehearsal(world, paths.folder) !== null);
-  const server = findRehearsal(world, paths.folder);
+  let server = findRehearsal(world, paths.folder);
+  await waitUntil(world.clock, startMsMax, lookMs, () => {
+    server = findRehearsal(world, paths.folder);
+    return exit !== null || server !== null;
+  });
   if (server !== null) return ok(server.url);
   const printed = (world.files.readText(log) ?? '').trim().split('\n').at(-1) ?? '';
   return fail(
@@ -91,12 +91,4 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
     `The scripted API did not start: ${printed === '' ? 'it printed nothing' : printed}.`,
     `See ${log}.`,
   );
-}
-
-async function waitUntil(world: World, condition: () => boolean): Promise<void> {
-  for (let waited = 0; waited < startMsMax && !condition(); waited += lookMs) {
-    await new Promise<void>((resolve) => {
-      world.clock.after(lookMs, resolve);
-    });
-  }
 }

@@ -25,6 +25,16 @@ export function delay(clock: Clock, ms: number): Promise<void> {
   });
 }
 
+/** True when the condition holds within `ms` milliseconds. */
+export async function waitUntil(clock: Clock, ms: number, everyMs: number, condition: () => boolean): Promise<boolean> {
+  const deadline = clock.now() + ms;
+  while (!condition()) {
+    if (clock.now() >= deadline) return false;
+    await delay(clock, everyMs);
+  }
+  return true;
+}
+
 /** Waits `ms` milliseconds and blocks the whole process. */
 export function pauseBlocking(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);

@@ -189,7 +189,7 @@ function added(before: Node | undefined, value: unknown, layer: string, path: re
     const isHook = path[0] === 'hooks';
     for (const entry of value) {
       // Hooks run as often as they are listed; a repeated rule has no effect.
-      if (isHook || !joined.entries.some((known) => isEqual(known.value, entry))) {
+      if (isHook || !joined.entries.some((known) => Bun.deepEquals(known.value, entry))) {
         joined.entries.push({ value: entry, layer });
       }
     }
@@ -218,10 +218,6 @@ function forbids(node: Node): boolean {
   if (node.kind === 'leaf') return false;
   if (node.kind === 'joined') return true;
   return [...node.children.values()].some(forbids);
-}
-
-function isEqual(a: unknown, b: unknown): boolean {
-  return a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b));
 }
 
 /** A rule that any layer denies is neither allowed nor asked for. */
@@ -260,7 +256,7 @@ export function settingsFaults({ permissions, hooks }: JsonObject): string[] {
   if (permissions !== undefined && !isObject(permissions)) faults.push('"permissions" is not an object');
   if (isObject(permissions)) {
     for (const kind of permissionLists) {
-      const rules = own(permissions, kind);
+      const rules = permissions[kind];
       if (rules !== undefined && !isTexts(rules)) faults.push(`"permissions.${kind}" is not a list of texts`);
     }
   }
@@ -279,16 +275,12 @@ export function mcpFaults(mcp: JsonObject): string[] {
   const faults = Object.keys(mcp)
     .filter((key) => key !== 'mcpServers')
     .map((key) => `unknown key ${JSON.stringify(key)} next to "mcpServers"`);
-  const servers = own(mcp, 'mcpServers');
+  const servers = mcp.mcpServers;
   if (!isObject(servers)) return [...faults, '"mcpServers" is missing or is not an object of servers by name'];
   for (const [name, server] of Object.entries(servers)) {
     if (!isObject(server)) faults.push(`the MCP server ${JSON.stringify(name)} is not an object`);
   }
   return faults;
-}
-
-function own(object: JsonObject, key: string): unknown {
-  return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
 function isTexts(value: unknown): boolean {

@@ -104,26 +104,12 @@ const extensions: Readonly<Record<TemplateKind, readonly string[]>> = {
 
 /** Every template by kind and name, each with those it hides. */
 export function listTemplates(world: World, places: readonly TemplatePlace[]): readonly ListedTemplate[] {
-  const byName = new Map<string, FoundTemplate[]>();
-  for (const place of withPacks(world, places)) {
-    for (const kind of templateKinds) {
-      for (const found of templatesIn(world, place, kind)) {
-        const key = `${kind} ${found.name}`;
-        byName.set(key, [...(byName.get(key) ?? []), found]);
-      }
-    }
-  }
-  return [...byName.values()]
-    .map(([template, ...hides]) => ({ template: template as FoundTemplate, hides }))
-    .sort(({ template: a }, { template: b }) => kindOrder(a) - kindOrder(b) || compare(a.name, b.name));
-}
-
-function kindOrder({ kind }: FoundTemplate): number {
-  return templateKinds.indexOf(kind);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  const all = withPacks(world, places);
+  return templateKinds.flatMap((kind) => {
+    const found = all.flatMap((place) => templatesIn(world, place, kind));
+    const byName = [...Map.groupBy(found, ({ name }) => name)].sort(([a], [b]) => (a < b ? -1 : 1));
+    return byName.map(([, [template, ...hides]]) => ({ template: template as FoundTemplate, hides }));
+  });
 }
 
 /** Fails with `not-found`, or with `usage` when a project has a template with the name of a user's. */

@@ -20,7 +20,7 @@ import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import type { LaterPlace } from '../../template/render.ts';
 import { realFolder } from '../../template/workflow/matrix.ts';
-import { type ProjectCommand, type ProjectFile, projectFileFor } from '../../template/workflow/project-file.ts';
+import { commandsOf, type ProjectCommand, projectFileFor } from '../../template/workflow/project-file.ts';
 import {
   type GivenWork,
   type ResolvedWork,
@@ -379,7 +379,7 @@ function workOf(
     const next = 'Make it a repository with git init and a first commit, or give --isolate none.';
     return fail('usage', `${wanted} project ${briefPath(projectPath)} is not in a git repository.`, next);
   }
-  const notes = projectNotes(commandsOf(ofProject, own, settings), 'leave them out with --no-accept and --no-setup');
+  const notes = projectNotes(commandsOf(ofProject, [own], settings), 'leave them out with --no-accept and --no-setup');
   return ok({ settings, notes });
 }
 
@@ -395,14 +395,6 @@ function keptWork(world: World, kept: SessionDefinition, isSame: boolean): Given
 function optionFor(key: keyof GivenWork, own: GivenWork): string {
   const name = optionOf(key, workSettings[key]);
   return own[key] === false ? `--no-${name}` : `--${name}`;
-}
-
-function commandsOf(ofProject: ProjectFile | null, own: GivenWork, settings: ResolvedWork): ProjectCommand[] {
-  if (ofProject === null) return [];
-  return (['accept', 'setup'] as const).flatMap((key) => {
-    const command = own[key] === undefined ? settings[key] : undefined;
-    return command === undefined ? [] : [{ file: ofProject.path, key, command }];
-  });
 }
 
 /** Names the commands of project files, because the user may not have written them. */

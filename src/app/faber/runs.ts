@@ -7,10 +7,10 @@ import { objectOf } from '../../context/faber/json-text.ts';
 import { primeContext } from '../../context/faber/prime.ts';
 import {
   activeRunPath,
+  changeInProject,
   type FaberProject,
   findProject,
   listRuns,
-  makeFolderInProject,
   readActiveRun,
   statePath,
 } from '../../context/faber/project.ts';
@@ -244,7 +244,7 @@ export function startHere(context: AppContext, project: FaberProject, run: NewRu
   // The SessionStart hook found no run yet, so record the session now. It has no part in a run in another worktree.
   const state = isOwnTree || who.sessionId === undefined ? made : beginSession(made, who).state;
   // Write the state first, so that the active run always has one.
-  const created = createState(files, project, { runId: run.runId, state });
+  const created = createState(files, project, run.runId, state);
   const active = created.ok ? activate(context, project, run.runId) : created;
   // The run could not become active, so remove its state.
   if (!active.ok) tryPath(() => files.remove(join(project.root, project.runs, run.runId)));
@@ -303,17 +303,8 @@ export function conflictWith(context: AppContext, project: FaberProject, newRunI
   return ok({ runId, workId: foreignText(state.value.work_id ?? '') || undefined });
 }
 
-export function activate(context: AppContext, project: FaberProject, runId: string): Result<void> {
-  const { files } = context.world;
-  const made = makeFolderInProject(files, project, dirname(activeRunPath(project)));
-  if (!made.ok) return made;
-  const path = join(project.root, activeRunPath(project));
-  const written = updateExclusively(files, {
-    path: files.realPath(path) ?? path,
-    bytesMax: 4096,
-    change: () => ok(new TextEncoder().encode(`${runId}\n`)),
-  });
-  return written.ok ? ok(undefined) : written;
+export function activate({ world }: AppContext, project: FaberProject, runId: string): Result<void> {
+  return changeInProject(world.files, project, activeRunPath(project), 4096, () => ok(`${runId}\n`));
 }
 
 /** claude's Bash tool passes on 30,000 characters of output. */

@@ -3,15 +3,8 @@
  * removed when their run is finished.
  */
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { updateExclusively } from '../../context/exclusive-update.ts';
 import { listOf, nonEmptyText, readJson } from '../../context/faber/json-text.ts';
-import {
-  activeRunPath,
-  type FaberProject,
-  isRunId,
-  makeFolderInProject,
-  projectAt,
-} from '../../context/faber/project.ts';
+import { activeRunPath, changeInProject, type FaberProject, isRunId, projectAt } from '../../context/faber/project.ts';
 import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { readProjectText } from '../../context/hook-call.ts';
@@ -111,20 +104,12 @@ function change(
   // Refuses symlinks out of the project and everything but regular files.
   const before = loadWorktrees(files, project);
   if (!before.ok) return before;
-  const made = makeFolderInProject(files, project, dirname(worktreesPath));
-  if (!made.ok) return made;
-  const path = join(project.root, worktreesPath);
-  const written = updateExclusively(files, {
-    path: files.realPath(path) ?? path,
-    bytesMax,
-    change: (bytes) => {
-      const parsed = bytes === null ? ok<JsonObject>({}) : parse(new TextDecoder().decode(bytes));
-      if (!parsed.ok) return parsed;
-      const text = JSON.stringify({ ...parsed.value, worktrees: edit(listOf(parsed.value.worktrees)) }, null, 2);
-      return ok(new TextEncoder().encode(`${text}\n`));
-    },
+  return changeInProject(files, project, worktreesPath, bytesMax, (text) => {
+    const parsed = text === null ? ok<JsonObject>({}) : parse(text);
+    if (!parsed.ok) return parsed;
+    const worktrees = edit(listOf(parsed.value.worktrees));
+    return ok(`${JSON.stringify({ ...parsed.value, worktrees }, null, 2)}\n`);
   });
-  return written.ok ? ok(undefined) : written;
 }
 
 export interface FaberWorktrees {

@@ -17,7 +17,7 @@ import { isObject, parseJson } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
 import type { AppContext, ProgressNotes } from '../app-context.ts';
-import { briefPath, folderNamed, tryPath } from '../path-argument.ts';
+import { briefPath, folderNamed, folderProblem, tryPath } from '../path-argument.ts';
 
 const configBytesMax = 1024 * 1024;
 
@@ -81,21 +81,16 @@ function make({ world: { files, clock } }: AppContext, folder: string, file: str
   const projectId = basename(folder);
   const timestamp = new Date(clock.now()).toISOString();
   const text = newResumeFile({ projectId, projectName: name ?? projectId, timestamp });
+  const stray = folderProblem(files, folder);
+  if (stray !== null) return fail('usage', `${briefPath(folder)} ${stray}.`, 'Give another path.');
   try {
+    if (files.entryKind(file) !== null) {
+      return fail('duplicate', `${briefPath(file)} already exists.`, 'Continue with it; nothing was changed.');
+    }
     files.makeFolder(dirname(file), 'project');
     files.writeBytes(file, new TextEncoder().encode(text), { durable: true, access: 'project' });
     return ok(undefined);
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    if (typeof code !== 'string') throw error;
-    const brief = briefPath(file);
-    if (code === 'EEXIST' && files.entryKind(file) !== null) {
-      return fail('duplicate', `${brief} already exists.`, 'Continue with it; nothing was changed.');
-    }
-    if (code === 'EEXIST' || code === 'ENOTDIR') {
-      const message = `${brief} cannot be created, because a file has the name of one of its folders.`;
-      return fail('usage', message, 'Give another path.');
-    }
     return { ok: false, failure: systemFailure(file, error) };
   }
 }

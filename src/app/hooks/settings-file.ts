@@ -140,11 +140,8 @@ function keep(
   if (kind !== null && kind !== 'file') {
     return fail('write-failed', `${copy} is in the way of a copy of what is there.`, 'Move it away.');
   }
-  const fresh = `${copy}.new`;
-  // Left by a killed process: only the holder of the lock writes this file.
-  if (files.entryKind(fresh) === 'file') files.remove(fresh);
-  files.writeBytes(fresh, bytes, { durable: true, access: 'project', like: path });
-  files.rename(fresh, copy);
+  if (kind === 'file') files.remove(copy);
+  files.writeBytes(copy, bytes, { durable: true, access: 'project', like: path });
   return ok(copy);
 }
 

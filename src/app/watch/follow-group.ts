@@ -4,7 +4,7 @@ import type { Failure } from '../../core/failure.ts';
 import { reduce } from '../../core/reduce.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
 import { followLog } from '../../store/event-log.ts';
-import { delay } from '../../system/clock.ts';
+import { waitUntil } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import { liveRunner } from '../live-runner.ts';
 import type { GroupReference } from '../resolve.ts';
@@ -92,6 +92,5 @@ export function awaitState<T>(
 
 /** Waits until that run has released the lock, so that the next command does not find the group busy. */
 export async function awaitRelease(world: World, group: Pick<GroupReference, 'paths'>, runId: string): Promise<void> {
-  const deadline = world.clock.now() + lettingGoMsMax;
-  while (liveRunner(world, group) === runId && world.clock.now() < deadline) await delay(world.clock, lettingGoLookMs);
+  await waitUntil(world.clock, lettingGoMsMax, lettingGoLookMs, () => liveRunner(world, group) !== runId);
 }

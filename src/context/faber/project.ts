@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 
+import { updateExclusively } from '../exclusive-update.ts';
 import { type ContextFiles, quietly, readProjectText } from '../hook-call.ts';
 
 export interface FaberProject {
@@ -89,7 +90,7 @@ export function listRuns(files: ContextFiles, { root, runs }: FaberProject): str
  * Creates the folder and its parents below the project. Fails with `write-failed`, including when a symlink leads out
  * of the project, which could redirect our writes.
  */
-export function makeFolderInProject(files: ContextFiles, { root }: FaberProject, path: string): Result<void> {
+function makeFolderInProject(files: ContextFiles, { root }: FaberProject, path: string): Result<void> {
   const full = join(root, path);
   try {
     // The nearest existing folder decides where new ones are created.
@@ -104,4 +105,29 @@ export function makeFolderInProject(files: ContextFiles, { root }: FaberProject,
   } catch (error) {
     return { ok: false, failure: systemFailure(full, error) };
   }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Changes a text file of the project under a lock. `path` is relative; null leaves the file as it is. */
+export function changeInProject(
+  files: ContextFiles,
+  project: FaberProject,
+  path: string,
+  bytesMax: number,
+  change: (before: string | null) => Result<string | null>,
+): Result<void> {
+  const made = makeFolderInProject(files, project, dirname(path));
+  if (!made.ok) return made;
+  const full = join(project.root, path);
+  const written = updateExclusively(files, {
+    path: files.realPath(full) ?? full,
+    bytesMax,
+    change: (before) => {
+      // Throws: replacement characters in such a file would be written back.
+      const after = change(before === null ? null : utf8.decode(before));
+      return !after.ok || after.value === null ? (after as Result<null>) : ok(new TextEncoder().encode(after.value));
+    },
+  });
+  return written.ok ? ok(undefined) : written;
 }

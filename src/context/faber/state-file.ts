@@ -1,14 +1,13 @@
 /** state.json of a run on disk: read completely or not at all, changed under a lock, never written partially. */
 
-import { dirname, isAbsolute, join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { isObject, type JsonObject } from '../../store/json.ts';
-import { updateExclusively } from '../exclusive-update.ts';
 import { type ContextFiles, quietly, readProjectText } from '../hook-call.ts';
 import { readGitHead } from './git-head.ts';
 import { objectOf, readJson, nonEmptyText as wordOf } from './json-text.ts';
-import { type FaberProject, findProject, makeFolderInProject, readActiveRun, statePath } from './project.ts';
+import { changeInProject, type FaberProject, findProject, readActiveRun, statePath } from './project.ts';
 import { inProgress } from './state.ts';
 
 /** Enough for years of sessions; a larger file is not ours. */
@@ -43,27 +42,14 @@ function parseState(text: string, path: string): Result<JsonObject> {
   return name === undefined ? ok(value) : wrong(`${parsed.placeOf([name])}: ${name} is not an object`);
 }
 
-/** Writes the state of a new run. Fails with `duplicate`, `write-failed` or `busy`. */
+/** Writes the state of a new run. Fails with `write-failed` or `busy`. */
 export function createState(
   files: ContextFiles,
   project: FaberProject,
-  run: { readonly runId: string; readonly state: JsonObject },
+  runId: string,
+  state: JsonObject,
 ): Result<void> {
-  const made = makeFolderInProject(files, project, dirname(statePath(project, run.runId)));
-  if (!made.ok) return made;
-  const written = updateExclusively(files, {
-    path: join(project.root, statePath(project, run.runId)),
-    bytesMax: stateBytesMax,
-    change: (before) =>
-      before === null
-        ? ok(bytesOf(run.state))
-        : fail(
-            'duplicate',
-            `The run ${run.runId} already exists.`,
-            advise('Continue with it', ['faber', 'resume', run.runId]),
-          ),
-  });
-  return written.ok ? ok(undefined) : written;
+  return changeInProject(files, project, statePath(project, runId), stateBytesMax, () => ok(textOf(state)));
 }
 
 /**
@@ -80,27 +66,19 @@ export function updateState(
   const first = loadState(files, project, runId);
   if (!first.ok) return first;
   let changed = first.value;
-  const shown = statePath(project, runId);
-  const path = join(project.root, shown);
-  const written = updateExclusively(files, {
-    path: files.realPath(path) ?? path,
-    bytesMax: stateBytesMax,
-    change: (before) => {
-      const parsed = parseState(decoder.decode(before ?? new Uint8Array(0)), shown);
-      const after = parsed.ok ? change(parsed.value) : parsed;
-      if (!after.ok) return after;
-      changed = after.value;
-      return ok(bytesOf(changed));
-    },
+  const path = statePath(project, runId);
+  const written = changeInProject(files, project, path, stateBytesMax, (before) => {
+    const parsed = parseState(before ?? '', path);
+    const after = parsed.ok ? change(parsed.value) : parsed;
+    if (!after.ok) return after;
+    changed = after.value;
+    return ok(textOf(changed));
   });
   return written.ok ? ok(changed) : written;
 }
 
-/** Throws: replacement characters in such a file would be written back. */
-const decoder = new TextDecoder('utf-8', { fatal: true });
-
-function bytesOf(state: JsonObject): Uint8Array {
-  return new TextEncoder().encode(`${JSON.stringify(state, null, 2)}\n`);
+function textOf(state: JsonObject): string {
+  return `${JSON.stringify(state, null, 2)}\n`;
 }
 
 // The active run of a project by the run's own state, because `.active-run-id` outlives the run.

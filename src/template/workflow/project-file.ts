@@ -15,7 +15,7 @@ import { upToRepository } from '../places.ts';
 import { schemaShape, settingsIn } from '../setting-schema.ts';
 import { readTextFile } from '../text-file.ts';
 import { Problems } from './problems.ts';
-import { type GivenWork, shellCommand } from './work-settings.ts';
+import { type GivenWork, type ResolvedWork, shellCommand } from './work-settings.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
 
@@ -69,6 +69,19 @@ export function loadProjectFile(world: World, path: string): Validated<ProjectFi
   return problems.size > 0
     ? { ok: false, problems: problems.all }
     : { ok: true, value: { path, work: { ...work, ...commands } } };
+}
+
+/** The commands of a project's file that a session runs. `nearer`: the settings that take precedence. */
+export function commandsOf(
+  file: ProjectFile | null,
+  nearer: readonly GivenWork[],
+  settings: ResolvedWork,
+): ProjectCommand[] {
+  if (file === null) return [];
+  return (['accept', 'setup'] as const).flatMap((key) => {
+    const command = nearer.every((work) => work[key] === undefined) ? settings[key] : undefined;
+    return command === undefined ? [] : [{ file: file.path, key, command }];
+  });
 }
 
 export interface ProjectCommand {

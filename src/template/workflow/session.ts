@@ -22,7 +22,7 @@ import { resolveVariables, type VariableSpec } from '../variables.ts';
 import { type Families, type Instance, type MatrixContext, matrixTexts, realFolder, resolvePath } from './matrix.ts';
 import type { Problems } from './problems.ts';
 import { collapsedLine, fillTemplate, fillYamlText, meaningsIn, type OpenPlace, type Scope } from './problems.ts';
-import type { ProjectCommand, ProjectFile } from './project-file.ts';
+import { commandsOf, type ProjectCommand, type ProjectFile } from './project-file.ts';
 import type { GroupSpec, SessionSpec } from './schema.ts';
 import { parseReference, type ReferenceTarget, select, type Wanted, type Wiring } from './session-references.ts';
 import { type CachedTemplate, noRepository, type TemplateCache } from './template-cache.ts';
@@ -151,13 +151,15 @@ function workOf(view: SessionView, context: SessionContext): ResolvedWork {
   const { repository, ...found } = context.projectAt(projectPath);
   const file = isUntrusted(view, context) ? ({ ok: true, value: null } as const) : found.file;
   if (!file.ok) problems.add(...file.problems);
-  const ofProject = file.ok && file.value !== null ? file.value : undefined;
+  const ofProject = file.ok ? file.value : null;
   const own = givenWork(spec, path, view, context);
   const ofGroup = givenWork(group, ['group'], view, context);
-  const given = [own, ofGroup, ...(ofProject === undefined ? [] : [ofProject.work])];
+  const given = [own, ofGroup, ...(ofProject === null ? [] : [ofProject.work])];
   const settings = resolveWork(given, repository);
   context.isolations.set(view.instance, settings.isolate);
-  noteCommands(ofProject, [own, ofGroup], settings, context);
+  for (const one of commandsOf(ofProject, [own, ofGroup], settings)) {
+    context.projectCommands.set(`${one.key} ${one.file}`, one);
+  }
   if (repository === undefined) return settings;
   for (const { key, problem } of workFaults(own, settings, repository)) {
     const name = keyOf(key, workSettings[key]);
@@ -169,21 +171,6 @@ function workOf(view: SessionView, context: SessionContext): ResolvedWork {
     problems.at(own.isolate === undefined ? path : [...path, 'isolate'], what);
   }
   return settings;
-}
-
-function noteCommands(
-  ofProject: ProjectFile | undefined,
-  nearer: readonly GivenWork[],
-  settings: ResolvedWork,
-  { projectCommands }: SessionContext,
-): void {
-  if (ofProject === undefined) return;
-  for (const key of ['accept', 'setup'] as const) {
-    const command = settings[key];
-    const isOfProject = nearer.every((work) => work[key] === undefined);
-    if (command === undefined || !isOfProject) continue;
-    projectCommands.set(`${key} ${ofProject.path}`, { file: ofProject.path, key, command });
-  }
 }
 
 function givenWork(spec: object, path: YamlPath, view: SessionView, context: SessionContext): GivenWork {

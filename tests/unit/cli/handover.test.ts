@@ -105,7 +105,7 @@ test('handover init overwrites nothing', async () => {
   expect((await inRoot('init', '02-projects/b')).code).toBe(2);
   expect(existsSync(join(user.folder, 'nowhere'))).toBe(false);
   writeFileSync(join(root, 'file'), 'mine');
-  expect(await inRoot('init', 'file')).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be created') });
+  expect(await inRoot('init', 'file')).toMatchObject({ code: 2, stderr: expect.stringContaining('is not a folder') });
   expect(await inRoot('init', 'file/below')).toMatchObject({ code: 2 });
 });
 

@@ -68,17 +68,7 @@ export function dependentsOf(graph: Graph, id: SessionId): SessionId[] {
 }
 
 export function allDependentsOf(graph: Graph, id: SessionId): Set<SessionId> {
-  const found = new Set<SessionId>();
-  const open = [id];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    for (const dependent of dependentsOf(graph, next)) {
-      if (!found.has(dependent)) {
-        found.add(dependent);
-        open.push(dependent);
-      }
-    }
-  }
-  return found;
+  return reachable(dependentsOf(graph, id), (dependent) => dependentsOf(graph, dependent));
 }
 
 /** All sessions before one with these dependencies. */
@@ -86,12 +76,17 @@ export function ancestorsOf(
   sessions: ReadonlyMap<SessionId, Pick<SessionDefinition, 'dependsOn'>>,
   dependsOn: readonly SessionId[],
 ): Set<SessionId> {
+  return reachable(dependsOn, (id) => sessions.get(id)?.dependsOn ?? []);
+}
+
+/** These sessions, and all that `next` leads to from them. */
+export function reachable(from: readonly SessionId[], next: (id: SessionId) => readonly SessionId[]): Set<SessionId> {
   const found = new Set<SessionId>();
-  const open = [...dependsOn];
+  const open = [...from];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
     if (found.has(id)) continue;
     found.add(id);
-    open.push(...(sessions.get(id)?.dependsOn ?? []));
+    open.push(...next(id));
   }
   return found;
 }

@@ -12,7 +12,14 @@ import {
   type Workspace,
 } from './group.ts';
 import { type Item, type LeftAnswer, openItems } from './item.ts';
-import { addLostAttempt, isSlotEvent, noteSlot, reduceAttach, settleCost } from './plan/attachment.ts';
+import {
+  addLostAttempt,
+  beginTakeOver,
+  bookAttempt,
+  endTakeOver,
+  openTakeOver,
+  settleCost,
+} from './plan/attachment.ts';
 import { updateBudgetWait } from './plan/settle.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
@@ -214,12 +221,34 @@ function applySessionEvent(
   }
 }
 
-type OtherEvent = ItemEvent | Parameters<typeof noteSlot>[2] | Parameters<typeof reduceAttach>[2];
+type OtherEvent =
+  | ItemEvent
+  | Extract<SessionEvent, { type: 'session_moved' | 'session_host_lost' | 'session_booked' }>
+  | Extract<SessionEvent, { type: 'session_attaching' | 'session_attached' | 'session_detached' }>;
 
 function applyOther(state: GroupState, record: SessionRecord, event: OtherEvent): void {
-  if (isItemEvent(event)) reduceItem(record, event);
-  else if (isSlotEvent(event)) noteSlot(state, record, event);
-  else reduceAttach(state, record, event);
+  switch (event.type) {
+    case 'session_moved':
+      record.host = event.to;
+      return;
+    case 'session_host_lost':
+      attemptOf(record, event.attemptId).isLost = true;
+      return;
+    case 'session_booked':
+      bookAttempt(state, record, event.attemptId, event.usage);
+      return;
+    case 'session_attaching':
+      beginTakeOver(state, record, event);
+      return;
+    case 'session_attached':
+      openTakeOver(state, record, event);
+      return;
+    case 'session_detached':
+      endTakeOver(state, record, event);
+      return;
+    default:
+      reduceItem(record, event);
+  }
 }
 
 function noteWarning({ warnings }: SessionRecord, warning: Warning): void {
@@ -517,10 +546,6 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
 // Items: questions of a session to the user.
 
 type ItemEvent = Extract<SessionEvent, { type: 'item_opened' | 'item_answered' | 'item_withdrawn' }>;
-
-function isItemEvent(event: SessionEvent): event is ItemEvent {
-  return event.type === 'item_opened' || event.type === 'item_answered' || event.type === 'item_withdrawn';
-}
 
 function reduceItem(record: SessionRecord, event: ItemEvent): void {
   const known = record.items?.find(({ id }) => id === event.item);

@@ -36,73 +36,63 @@ export function otherGroups(world: World, root: string, groupId: GroupId): Other
   };
 }
 
-export class Checkouts {
-  readonly #world: World;
-  readonly #root: string;
-  readonly #groupId: GroupId;
-  readonly #runId: string;
-  readonly #isNested: boolean;
-  readonly #claimed = new Set<string>();
-  #isNew = true;
-  readonly others: OtherGroups;
+export type Checkouts = ReturnType<typeof openCheckouts>;
 
-  /**
-   * `root`: data root. `isNested`: a session of another group started this run. Waiting for that session's checkout
-   * would be a deadlock.
-   */
-  constructor(world: World, root: string, groupId: GroupId, runId: string, isNested: boolean) {
-    this.#world = world;
-    this.#root = root;
-    this.#groupId = groupId;
-    this.#runId = runId;
-    this.#isNested = isNested;
-    this.others = isNested ? { workingIn: () => undefined } : otherGroups(world, root, groupId);
-  }
+/**
+ * `root`: data root. `isNested`: a session of another group started this run. Waiting for that session's checkout would
+ * be a deadlock.
+ */
+export function openCheckouts(world: World, root: string, groupId: GroupId, runId: string, isNested = false) {
+  const { files, locks, machine } = world;
+  const claimed = new Set<string>();
+  const others = isNested ? { workingIn: () => undefined } : otherGroups(world, root, groupId);
+  let isNew = true;
 
-  #releaseUnused(state: GroupState): void {
-    if (!this.#isNew && this.#claimed.size === 0) return;
-    const used = checkoutsInUse(state);
-    if (this.#isNew) for (const repository of used) this.#claim(repository);
-    this.#isNew = false;
-    for (const repository of this.#claimed) {
-      if (used.has(repository)) continue;
-      this.#claimed.delete(repository);
-      this.#world.files.remove(claimPath(this.#root, repository));
-    }
-  }
-
-  /**
-   * Removes starts in checkouts that another group has claimed. Also releases unused checkouts, so call it at every
-   * step.
-   */
-  claimed(state: GroupState, decisions: readonly Decision[]): readonly Decision[] {
-    this.#releaseUnused(state);
-    if (state.group.config.shareCheckouts || this.#isNested) return decisions;
-    return decisions.filter((decision) => {
-      if (decision.do !== 'start' || decision.isolated) return true;
-      const repository = state.sessions.get(decision.sessionId)?.definition.repository;
-      return repository === undefined || this.#claim(repository);
-    });
-  }
-
-  #claim(repository: string): boolean {
-    if (this.#claimed.has(repository)) return true;
-    const { files, locks, machine } = this.#world;
-    const folder = checkoutsFolder(this.#root);
+  const claim = (repository: string): boolean => {
+    if (claimed.has(repository)) return true;
+    const folder = checkoutsFolder(root);
     files.makeFolder(folder);
-    const lock = locks.tryLock(join(folder, 'lock'), { identity: machine.self, runId: this.#runId });
+    const lock = locks.tryLock(join(folder, 'lock'), { identity: machine.self, runId });
     if (lock === null) return false;
     try {
-      const holder = claimHolder(this.#world, this.#root, repository);
-      if (holder !== undefined && holder !== this.#groupId) return false;
-      const claim: Claim = { groupId: this.#groupId, runner: machine.self };
-      files.writeAtomic(claimPath(this.#root, repository), `${JSON.stringify(claim)}\n`);
+      const holder = claimHolder(world, root, repository);
+      if (holder !== undefined && holder !== groupId) return false;
+      const own: Claim = { groupId, runner: machine.self };
+      files.writeAtomic(claimPath(root, repository), `${JSON.stringify(own)}\n`);
     } finally {
       lock.release();
     }
-    this.#claimed.add(repository);
+    claimed.add(repository);
     return true;
-  }
+  };
+
+  const releaseUnused = (state: GroupState): void => {
+    const used = checkoutsInUse(state);
+    if (isNew) for (const repository of used) claim(repository);
+    isNew = false;
+    for (const repository of claimed) {
+      if (used.has(repository)) continue;
+      claimed.delete(repository);
+      files.remove(claimPath(root, repository));
+    }
+  };
+
+  return {
+    others,
+    /**
+     * Removes starts in checkouts that another group has claimed. Also releases unused checkouts, so call it at every
+     * step.
+     */
+    claimed(state: GroupState, decisions: readonly Decision[]): readonly Decision[] {
+      releaseUnused(state);
+      if (state.group.config.shareCheckouts || isNested) return decisions;
+      return decisions.filter((decision) => {
+        if (decision.do !== 'start' || decision.isolated) return true;
+        const repository = state.sessions.get(decision.sessionId)?.definition.repository;
+        return repository === undefined || claim(repository);
+      });
+    },
+  };
 }
 
 /** The group that uses the repository's checkouts. It has a live runner, or live workers without one. */

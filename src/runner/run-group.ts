@@ -21,7 +21,7 @@ import { type ClaudeGate, createPreparer } from '../worker/attempt/attempt-setup
 import { CommandSlots } from '../worker/attempt/command-slots.ts';
 import type { RunnerSignal } from '../worker/facts.ts';
 import { recoverAttachments } from './attach.ts';
-import { Checkouts } from './checkouts.ts';
+import { openCheckouts } from './checkouts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import type { LinkFleet } from './open-fleet.ts';
@@ -148,7 +148,7 @@ async function runOpened(
     root: options.root,
     ...(options.rehearsal ? {} : defined({ dayCapUsd: options.dayCapUsd })),
     gate: gateFor(world, options, runId),
-    checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),
+    checkouts: openCheckouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),
   });
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
   const cancelLoading = world.clock.after(preloadDelayMs, () => void preloadModules());

@@ -18,7 +18,7 @@ import { verdictsOf } from '../core/plan/verdicts.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { throttled } from '../core/state.ts';
-import { DaySpending } from '../store/day-spending.ts';
+import { daySpending } from '../store/day-spending.ts';
 import type { World } from '../system/world.ts';
 import type { CommandSlots } from '../worker/attempt/command-slots.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
@@ -71,8 +71,8 @@ export class SchedulerInputs {
     this.#slots = slots;
     this.#workers = workers;
     this.#fleet = fleet;
-    const spending = new DaySpending(world, root);
-    this.#day = ({ group }) => (capUsd === undefined ? undefined : { capUsd, ...spending.read(group.id) });
+    const spending = daySpending(world, root);
+    this.#day = ({ group }) => (capUsd === undefined ? undefined : { capUsd, ...spending(group.id) });
   }
 
   /**

@@ -17,45 +17,38 @@ interface OfGroup {
 const nothing = { spentUsd: 0, reservedUsd: 0 };
 const dayMs = 24 * 3_600_000;
 
-/** Each log is read again when it has grown. Deleted groups and rehearsals do not count. */
-export class DaySpending {
-  readonly #world: World;
-  readonly #root: string;
-  readonly #groups = new Map<string, OfGroup>();
-
-  constructor(world: World, root: string) {
-    this.#world = world;
-    this.#root = root;
-  }
-
-  /** US dollars; reservations of `own` are left out, because its runner has newer figures. */
-  read(own?: string): { readonly spentUsd: number; readonly othersReservedUsd: number } {
-    let [spentUsd, othersReservedUsd] = [0, 0];
-    for (const id of groupIds(this.#world, this.#root)) {
-      const ofGroup = this.#look(id);
-      spentUsd += ofGroup.spentUsd;
-      if (id !== own) othersReservedUsd += ofGroup.reservedUsd;
-    }
-    return { spentUsd: roundUsd(spentUsd), othersReservedUsd: roundUsd(othersReservedUsd) };
-  }
-
-  #look(id: string): Pick<OfGroup, 'spentUsd' | 'reservedUsd'> {
-    const path = groupPaths(this.#root, id).events;
-    const midnightMs = new Date(this.#world.clock.now()).setHours(0, 0, 0, 0);
+/**
+ * Each log is read again when it has grown. Deleted groups and rehearsals do not count. US dollars; reservations of
+ * `own` are left out, because its runner has newer figures.
+ */
+export function daySpending(world: World, root: string) {
+  const groups = new Map<string, OfGroup>();
+  const look = (id: string): Pick<OfGroup, 'spentUsd' | 'reservedUsd'> => {
+    const path = groupPaths(root, id).events;
+    const midnightMs = new Date(world.clock.now()).setHours(0, 0, 0, 0);
     try {
-      const info = this.#world.files.info(path);
+      const info = world.files.info(path);
       if (info === null || info.mtimeMs < midnightMs - dayMs) return nothing;
       const seen = `${info.size} ${midnightMs}`;
-      const known = this.#groups.get(id);
+      const known = groups.get(id);
       if (known?.seen === seen) return known;
-      const now = { seen, ...spendingIn(this.#world, path, midnightMs) };
-      this.#groups.set(id, now);
+      const now = { seen, ...spendingIn(world, path, midnightMs) };
+      groups.set(id, now);
       return now;
     } catch {
       // A damaged log is reported where the group is used.
       return nothing;
     }
-  }
+  };
+  return (own?: string): { readonly spentUsd: number; readonly othersReservedUsd: number } => {
+    let [spentUsd, othersReservedUsd] = [0, 0];
+    for (const id of groupIds(world, root)) {
+      const ofGroup = look(id);
+      spentUsd += ofGroup.spentUsd;
+      if (id !== own) othersReservedUsd += ofGroup.reservedUsd;
+    }
+    return { spentUsd: roundUsd(spentUsd), othersReservedUsd: roundUsd(othersReservedUsd) };
+  };
 }
 
 function spendingIn(world: World, path: string, midnightMs: number): Pick<OfGroup, 'spentUsd' | 'reservedUsd'> {

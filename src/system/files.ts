@@ -28,8 +28,6 @@ import { createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } 
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, ReadFile, WriteOptions } from './world.ts';
 
-/** Readers see an open file end here: a session could make its transcript terabytes long (a sparse file). */
-const fileBytesMax = 4 * 1024 ** 3;
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
 const longestStem = 60;
 
@@ -135,7 +133,6 @@ class OpenRead implements ReadFile {
   }
 
   read(offset: number, maxBytes: number): Uint8Array {
-    if (offset >= fileBytesMax) return nothing;
     if (readRoom.length < maxBytes) readRoom = new Uint8Array(maxBytes);
     const count = readSync(this.#fd, readRoom, 0, maxBytes, offset);
     return count === 0 ? nothing : readRoom.slice(0, count);

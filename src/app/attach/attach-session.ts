@@ -15,7 +15,7 @@ import { sessionReference } from '../../core/plan/advice.ts';
 import type { Attachment, SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
 import { withAnswerHeld } from '../../runner/attach.ts';
-import { Checkouts } from '../../runner/checkouts.ts';
+import { type Checkouts, openCheckouts } from '../../runner/checkouts.ts';
 import type { Rehearsal } from '../../runner/run-group.ts';
 import { loadGroup } from '../../store/group-store.ts';
 import { sessionPaths, worktreesFolder } from '../../store/paths.ts';
@@ -110,7 +110,7 @@ class Visit {
     this.#session = session;
     this.#attachmentId = attachmentId;
     this.#ways = ways;
-    this.#checkouts = new Checkouts(context.world, session.root, session.groupId, attachmentId, false);
+    this.#checkouts = openCheckouts(context.world, session.root, session.groupId, attachmentId);
   }
 
   async run(tell: (conversed: Conversed) => void): Promise<Result<Visited>> {

@@ -44,6 +44,6 @@ export async function readUserConfig({ world, env }: AppContext): Promise<Result
 export async function dayBudget(context: AppContext, root: string, own?: GroupId): Promise<DayBudget | undefined> {
   const user = await readUserConfig(context);
   if (!user.ok || user.value.dayUsd === undefined) return undefined;
-  const { DaySpending } = await import('../../store/day-spending.ts');
-  return { capUsd: user.value.dayUsd, ...new DaySpending(context.world, root).read(own) };
+  const { daySpending } = await import('../../store/day-spending.ts');
+  return { capUsd: user.value.dayUsd, ...daySpending(context.world, root)(own) };
 }

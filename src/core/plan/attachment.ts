@@ -3,13 +3,12 @@
  * they may spend is reserved like the share of an attempt: spent and reserved never exceed the cap.
  */
 import type { GroupEvent } from '../event.ts';
-import { fail, type Result, unreachable } from '../failure.ts';
+import { fail, type Result } from '../failure.ts';
 import { addUsage, exchanged, roundUsd, type SessionId, type Usage } from '../group.ts';
 import { numberedName } from '../id.ts';
 import {
   type Attachment,
   type Attempt,
-  attemptOf,
   IllegalEvent,
   type LostAttempt,
   queue,
@@ -21,7 +20,6 @@ import type { GroupHold, WaitReason } from './decision.ts';
 import { readySessions } from './plan.ts';
 import { updateBudgetWait } from './settle.ts';
 
-export type AttachEvent = EventOf<'session_attaching' | 'session_attached' | 'session_detached'>;
 type EventOf<T extends GroupEvent['type']> = Extract<GroupEvent, { readonly type: T }>;
 
 export const attachWait: GroupHold = { reason: 'attached', message: 'A session is attached to a terminal.' };
@@ -52,20 +50,14 @@ export function attachmentGrant(state: GroupState, record: SessionRecord): Budge
   return grantFor(state, record, 0, 1 + Math.min(slots, readySessions(state).length));
 }
 
-export function reduceAttach(state: GroupState, record: SessionRecord, event: AttachEvent): void {
-  if (event.type === 'session_attaching') beginTakeOver(state, record, event);
-  else if (event.type === 'session_attached') openTakeOver(state, record, event);
-  else endTakeOver(state, record, event);
-}
-
-function beginTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_attaching'>): void {
+export function beginTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_attaching'>): void {
   const { attachmentId: id, at: since, process, sessionId } = event;
   if (record.takenOver !== undefined) throw new IllegalEvent(`session_attaching twice for ${sessionId}`);
   record.takenOver = { id, process, since, goesOn: record.queued || record.state.status === 'running' };
   state.takenOver.add(sessionId);
 }
 
-function openTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_attached'>): void {
+export function openTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_attached'>): void {
   const takeOver = takeOverOf(record, event);
   if (takeOver.openedAt !== undefined) throw new IllegalEvent(`session_attached twice for ${event.sessionId}`);
   takeOver.openedAt = event.at;
@@ -74,7 +66,7 @@ function openTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'
   state.reservedUsd += event.reservedUsd;
 }
 
-function endTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_detached'>): void {
+export function endTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_detached'>): void {
   const { goesOn, reservedUsd = 0 } = takeOverOf(record, event);
   const { sessionId, claudeSessionIds, spoken, cleared, usage } = event;
   delete record.takenOver;
@@ -116,34 +108,6 @@ function takeOverOf(
 // * Attempts on machines that were lost. What they may have cost besides what is known is held (Usage.heldUsd),
 // until the machine comes back and tells, or a person settles it.
 
-export type SlotEvent = Extract<GroupEvent, { type: 'session_moved' | 'session_host_lost' | 'session_booked' }>;
-
-const placeEvents: ReadonlySet<string> = new Set<SlotEvent['type']>([
-  'session_moved',
-  'session_host_lost',
-  'session_booked',
-]);
-
-export function isSlotEvent(event: Pick<GroupEvent, 'type'>): event is SlotEvent {
-  return placeEvents.has(event.type);
-}
-
-export function noteSlot(state: GroupState, record: SessionRecord, event: SlotEvent): void {
-  switch (event.type) {
-    case 'session_moved':
-      record.host = event.to;
-      return;
-    case 'session_host_lost':
-      attemptOf(record, event.attemptId).isLost = true;
-      return;
-    case 'session_booked':
-      bookAttempt(state, record, event.attemptId, event.usage);
-      return;
-    default:
-      unreachable(event);
-  }
-}
-
 /** US dollars that a lost attempt may have cost besides its known cost. */
 export function heldCost({ reservedUsd = 0 }: Attempt, knownUsd: number): number {
   return Math.max(0, roundUsd(reservedUsd - knownUsd));
@@ -154,7 +118,7 @@ export function addLostAttempt(record: SessionRecord, attempt: Attempt, usage: U
 }
 
 /** Replaces the known and held cost of the attempt by its real cost. Throws IllegalEvent when none was lost. */
-function bookAttempt(state: GroupState, record: SessionRecord, attemptId: string, usage: Usage): void {
+export function bookAttempt(state: GroupState, record: SessionRecord, attemptId: string, usage: Usage): void {
   const counted = record.lost?.find(({ attempt }) => attempt.id === attemptId);
   if (counted === undefined) throw new IllegalEvent(`session ${record.definition.id} lost no attempt ${attemptId}`);
   state.usage = exchanged(state.usage, counted.usage, usage);

@@ -4,6 +4,7 @@
  * may run at once share a repository. So the work of a group is merged as a whole.
  */
 import type { IsolationMode } from '../definitions.ts';
+import { reachable } from '../graph.ts';
 import type { SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
@@ -81,10 +82,6 @@ function usesWorktrees(state: GroupState, plan: Plan): boolean {
 /** Whether two of the sessions, given with dependencies first, may run at once. */
 function mayMeet(state: GroupState, plan: Plan, ids: readonly SessionId[]): boolean {
   if (!state.group.config.respectDependencies) return true;
-  const follows = (id: SessionId, before: SessionId | undefined) =>
-    before === undefined || (state.sessions.get(id)?.definition.dependsOn ?? []).includes(before);
-  // In a usual chain each session names the one before it.
-  if (ids.every((id, index) => follows(id, ids[index - 1]))) return false;
   return longestChain(state, plan, new Set(ids)) < ids.length;
 }
 
@@ -94,7 +91,7 @@ function longestChain(state: GroupState, plan: Plan, among: ReadonlySet<SessionI
   let longest = 0;
   for (const id of plan.graph.order) {
     let most = 0;
-    for (const dependency of state.sessions.get(id)?.definition.dependsOn ?? []) {
+    for (const dependency of dependenciesOf(state, id)) {
       most = Math.max(most, met.get(dependency) ?? 0);
     }
     const count = most + (among.has(id) ? 1 : 0);
@@ -142,40 +139,28 @@ export function baseSessionsOf(
   id: SessionId,
   repository = state.sessions.get(id)?.definition.repository,
 ): SessionRecord[] {
-  const record = state.sessions.get(id);
-  if (record === undefined || repository === undefined) return [];
-  const nearest = new Set<SessionId>();
-  const seen = new Set<SessionId>();
-  const open = [...record.definition.dependsOn];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    if (seen.has(next)) continue;
-    seen.add(next);
-    const ancestor = state.sessions.get(next);
-    if (ancestor === undefined) continue;
-    const isDone = ancestor.definition.repository === repository && ancestor.state.status === 'completed';
-    if (isDone) nearest.add(next);
-    else open.push(...ancestor.definition.dependsOn);
-  }
-  const covered = new Set([...nearest].flatMap((other) => [...ancestorsOf(state, other)]));
+  const isDone = (other: SessionId) => {
+    const { definition, state: session } = state.sessions.get(other) ?? {};
+    return definition?.repository === repository && session?.status === 'completed';
+  };
+  if (repository === undefined) return [];
+  const dependencies = (other: SessionId) => dependenciesOf(state, other);
+  const met = reachable(dependencies(id), (other) => (isDone(other) ? [] : dependencies(other)));
+  const nearest = [...met].filter(isDone);
+  const covered = reachable(nearest.flatMap(dependencies), dependencies);
   return [...state.sessions.values()].filter(
-    ({ definition: { id: other } }) => nearest.has(other) && !covered.has(other),
+    ({ definition: { id: other } }) => nearest.includes(other) && !covered.has(other),
   );
 }
 
 /** Repositories other than the session's own in which earlier sessions work. */
 export function repositoriesBefore(state: GroupState, id: SessionId): string[] {
   const own = state.sessions.get(id)?.definition.repository;
-  const found = [...ancestorsOf(state, id)].flatMap((other) => state.sessions.get(other)?.definition.repository ?? []);
+  const ancestors = reachable(dependenciesOf(state, id), (other) => dependenciesOf(state, other));
+  const found = [...ancestors].flatMap((other) => state.sessions.get(other)?.definition.repository ?? []);
   return [...new Set(found)].filter((repository) => repository !== own);
 }
 
-function ancestorsOf(state: GroupState, id: SessionId): Set<SessionId> {
-  const seen = new Set<SessionId>();
-  const open = [...(state.sessions.get(id)?.definition.dependsOn ?? [])];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    if (seen.has(next)) continue;
-    seen.add(next);
-    open.push(...(state.sessions.get(next)?.definition.dependsOn ?? []));
-  }
-  return seen;
+function dependenciesOf({ sessions }: GroupState, id: SessionId): readonly SessionId[] {
+  return sessions.get(id)?.definition.dependsOn ?? [];
 }

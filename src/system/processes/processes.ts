@@ -8,15 +8,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostName } from '../machine.ts';
 import { openPrivate } from '../private-file.ts';
 import { writeFailure } from '../system-error.ts';
-import type {
-  Containment,
-  ExitStatus,
-  LimitKind,
-  Processes,
-  RunningProcess,
-  SignalName,
-  SpawnOptions,
-} from '../world.ts';
+import type { ExitStatus, Processes, SpawnOptions } from '../world.ts';
 import { type Cgroups, joinCommand, openCgroups } from './cgroup.ts';
 import { Containers } from './containers.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
@@ -38,159 +30,122 @@ export function createProcesses(
   table: ProcTable,
   { cgroups = openCgroups, adoptsOrphans = true }: ProcessOptions = {},
 ): Processes {
-  return new SystemProcesses(table, new Containers(table, cgroups, adoptsOrphans));
+  const containers = new Containers(table, cgroups, adoptsOrphans);
+  const { identityOf, identities, isHere, living, isAlive } = identifier(table);
+  const exits = createExitPoll(living);
+
+  return {
+    spawn(options) {
+      const program = locateProgram(options.program, options.cwd, options.env);
+      if (!program.ok) return program;
+      const opened: number[] = [];
+      try {
+        const files = openStandardFiles(options, opened);
+        if (!files.ok) return files;
+        const started = startProgram(table, containers, program.value, options, files.value);
+        if (!started.ok) return started;
+        const { end, key } = started.value;
+        return ok({ identity: identityOf(key), onExit: (action) => end.tell(action) });
+      } finally {
+        // The child has its own copies; ours would keep the FIFO's reading side open after its end.
+        for (const fd of opened) closeSync(fd);
+      }
+    },
+    run: runProgram,
+    attach(identity, contained) {
+      if (!isAlive(identity)) return null;
+      const end = new Ending();
+      if (contained !== undefined && containers.find(contained).length === 0) containers.hold(contained, identity);
+      exits.watch(identity, () => end.come({ kind: 'unknown' }));
+      return { identity, onExit: (action) => end.tell(action) };
+    },
+    identify: (pid) => identities(table.find([pid]))[0] ?? null,
+    isAlive,
+    isHalted: (identity) => isAlive(identity) && table.find([identity.pid])[0]?.halted === true,
+    findMarked: (name, value) => identities(table.find(table.marked(name, value).filter((pid) => pid !== process.pid))),
+    findDescendants(roots) {
+      const entries = table.all();
+      const startTimes = new Map(entries.map(({ pid, startTime }) => [pid, startTime]));
+      // A reused pid leads nowhere.
+      const same = roots
+        .filter(isHere)
+        .filter(({ pid, startTime }) => (startTimes.get(pid) ?? startTime) === startTime);
+      const pids = same.map(({ pid }) => pid);
+      return identities(collectDescendants(entries, pids, process.pid));
+    },
+    containment: () => containers.containment,
+    isGrouped: (name) => containers.isGrouped(name),
+    limits: () => containers.limits(),
+    limitsHit: (name) => containers.hits(name),
+    findContained: (name) => identities(containers.find(name)),
+    endContained: (name) => containers.end(name),
+    signal(identity, signal) {
+      // An ended child of ours is a zombie, which no signal can harm.
+      const isOurs = isHere(identity) && isOwnChild(identity.pid, identity.startTime);
+      if (!isOurs && !isAlive(identity)) return false;
+      try {
+        return process.kill(identity.pid, signal);
+      } catch {
+        // ESRCH: it ended meanwhile. EPERM: it changed its user.
+        return false;
+      }
+    },
+  };
 }
 
-/** Its methods are own properties, so that a wrapper can spread it and replace some. */
-class SystemProcesses implements Processes {
-  readonly #table: ProcTable;
-  readonly #containers: Containers;
-  readonly #host = hostName();
-  readonly #bootId: string;
-  readonly #exits: ExitPoll;
-
-  constructor(table: ProcTable, containers: Containers) {
-    this.#table = table;
-    this.#containers = containers;
-    this.#bootId = table.bootId();
-    this.#exits = createExitPoll((identities) => this.#living(identities));
-  }
-
-  readonly spawn = (options: SpawnOptions): Result<RunningProcess> => {
-    const program = locateProgram(options.program, options.cwd, options.env);
-    if (!program.ok) return program;
-    const opened: number[] = [];
-    try {
-      const files = openStandardFiles(options, opened);
-      return files.ok ? this.#start(program.value, options, files.value) : files;
-    } finally {
-      // The child has its own copies; ours would keep the FIFO's reading side open after its end.
-      for (const fd of opened) closeSync(fd);
-    }
-  };
-
-  #start(program: string, options: SpawnOptions, files: StandardFiles): Result<RunningProcess> {
-    const { contained: name, limits, cwd, env } = options;
-    const group = name === undefined ? null : this.#containers.makeGroup(name, limits);
-    if (group === null && limits !== undefined) return limitsFailure;
-    if (group === null && name !== undefined) this.#containers.prepare();
-    const end = new Ending();
-    try {
-      // A shell would report a program that cannot be executed only by its exit code.
-      if (group !== null) accessSync(program, constants.X_OK);
-      const join = group === null ? [] : joinCommand(group.inner);
-      const child = Bun.spawn([...join, program, ...options.args], {
-        cwd,
-        env: { ...env },
-        stdin: files.stdin,
-        stdout: files.stdout,
-        stderr: files.stderr,
-        detached: true,
-        onExit: ({ exitCode, signalCode }) => end.come(statusOf(exitCode, signalCode)),
-      });
-      child.unref();
-      // Even an ended child is a zombie until the event loop reaps it, so it has an entry.
-      const startTime = this.#table.find([child.pid])[0]?.startTime ?? '';
-      noteChild(child, startTime);
-      if (group === null && name !== undefined) this.#containers.hold(name, { pid: child.pid, startTime }, env);
-      return ok({ identity: this.#name(child.pid, startTime), onExit: (action) => end.tell(action) });
-    } catch (error) {
-      return describeSpawnError(program, error);
-    }
-  }
-
-  readonly run = runProgram;
-
-  readonly attach = (identity: ProcessIdentity, contained?: string): RunningProcess | null => {
-    if (!this.isAlive(identity)) return null;
-    const end = new Ending();
-    if (contained !== undefined && this.#containers.find(contained).length === 0)
-      this.#containers.hold(contained, identity);
-    this.#exits.watch(identity, () => end.come({ kind: 'unknown' }));
-    return { identity, onExit: (action) => end.tell(action) };
-  };
-
-  readonly identify = (pid: number): ProcessIdentity | null => {
-    return this.#identities(this.#table.find([pid]))[0] ?? null;
-  };
-
-  readonly isAlive = (identity: ProcessIdentity): boolean => {
-    return this.#living([identity]).size === 1;
-  };
-
-  readonly isHalted = (identity: ProcessIdentity): boolean => {
-    return this.isAlive(identity) && this.#table.find([identity.pid])[0]?.halted === true;
-  };
-
-  readonly findMarked = (name: string, value: string): ProcessIdentity[] => {
-    const pids = this.#table.marked(name, value).filter((pid) => pid !== process.pid);
-    return this.#identities(this.#table.find(pids));
-  };
-
-  readonly findDescendants = (roots: readonly ProcessIdentity[]): ProcessIdentity[] => {
-    const here = roots.filter((root) => this.#isHere(root));
-    const entries = this.#table.all();
-    const startTimes = new Map(entries.map(({ pid, startTime }) => [pid, startTime]));
-    // A reused pid leads nowhere.
-    const same = here.filter(({ pid, startTime }) => (startTimes.get(pid) ?? startTime) === startTime);
-    const pids = same.map(({ pid }) => pid);
-    return this.#identities(collectDescendants(entries, pids, process.pid));
-  };
-
-  readonly containment = (): Containment => {
-    return this.#containers.containment;
-  };
-
-  readonly isGrouped = (name: string): boolean => {
-    return this.#containers.isGrouped(name);
-  };
-
-  readonly limits = (): ReadonlySet<LimitKind> => {
-    return this.#containers.limits();
-  };
-
-  readonly limitsHit = (name: string): LimitKind[] => {
-    return this.#containers.hits(name);
-  };
-
-  readonly findContained = (name: string): ProcessIdentity[] => {
-    return this.#identities(this.#containers.find(name));
-  };
-
-  readonly endContained = (name: string): boolean => {
-    return this.#containers.end(name);
-  };
-
-  readonly signal = (identity: ProcessIdentity, signal: SignalName): boolean => {
-    // An ended child of ours is a zombie, which no signal can harm.
-    const isOurs = this.#isHere(identity) && isOwnChild(identity.pid, identity.startTime);
-    if (!isOurs && !this.isAlive(identity)) return false;
-    try {
-      return process.kill(identity.pid, signal);
-    } catch {
-      // ESRCH: it ended meanwhile. EPERM: it changed its user.
-      return false;
-    }
-  };
-
-  #isHere({ bootId }: ProcessIdentity): boolean {
-    return bootId === this.#bootId;
-  }
-
-  #living(identities: readonly ProcessIdentity[]): Set<ProcessIdentity> {
-    // Not the host's name, which changes with a laptop's network: pid and start time are unique within a boot.
-    const here = identities.filter((identity) => this.#isHere(identity));
-    const entries = this.#table.find(here.map(({ pid }) => pid)).filter((entry) => !entry.zombie);
+function identifier(table: ProcTable) {
+  const host = hostName();
+  const bootId = table.bootId();
+  const identityOf = ({ pid, startTime }: Pick<ProcEntry, 'pid' | 'startTime'>) => ({ pid, startTime, host, bootId });
+  const identities = (entries: readonly ProcEntry[]): ProcessIdentity[] =>
+    entries.filter(({ zombie }) => !zombie).map(identityOf);
+  // Not the host's name, which changes with a laptop's network: pid and start time are unique within a boot.
+  const isHere = (identity: ProcessIdentity) => identity.bootId === bootId;
+  const living = (wanted: readonly ProcessIdentity[]): Set<ProcessIdentity> => {
+    const here = wanted.filter(isHere);
+    const entries = table.find(here.map(({ pid }) => pid)).filter((entry) => !entry.zombie);
     const startTimes = new Map(entries.map((entry) => [entry.pid, entry.startTime]));
     return new Set(here.filter(({ pid, startTime }) => startTimes.get(pid) === startTime));
-  }
+  };
+  const isAlive = (identity: ProcessIdentity) => living([identity]).size === 1;
+  return { identityOf, identities, isHere, living, isAlive };
+}
 
-  #identities(entries: readonly ProcEntry[]): ProcessIdentity[] {
-    return entries.flatMap((entry) => (entry.zombie ? [] : [this.#name(entry.pid, entry.startTime)]));
-  }
+interface Started {
+  readonly key: Pick<ProcEntry, 'pid' | 'startTime'>;
+  readonly end: Ending;
+}
 
-  #name(pid: number, startTime: string): ProcessIdentity {
-    return { pid, startTime, host: this.#host, bootId: this.#bootId };
+function startProgram(
+  table: ProcTable,
+  containers: Containers,
+  program: string,
+  { contained: name, limits, cwd, env, args }: SpawnOptions,
+  files: StandardFiles,
+): Result<Started> {
+  const group = name === undefined ? null : containers.makeGroup(name, limits);
+  if (group === null && limits !== undefined) return limitsFailure;
+  if (group === null && name !== undefined) containers.prepare();
+  const end = new Ending();
+  try {
+    // A shell would report a program that cannot be executed only by its exit code.
+    if (group !== null) accessSync(program, constants.X_OK);
+    const join = group === null ? [] : joinCommand(group.inner);
+    const child = Bun.spawn([...join, program, ...args], {
+      cwd,
+      env: { ...env },
+      ...files,
+      detached: true,
+      onExit: ({ exitCode, signalCode }) => end.come(statusOf(exitCode, signalCode)),
+    });
+    child.unref();
+    // Even an ended child is a zombie until the event loop reaps it, so it has an entry.
+    const key = { pid: child.pid, startTime: table.find([child.pid])[0]?.startTime ?? '' };
+    noteChild(child, key.startTime);
+    if (group === null && name !== undefined) containers.hold(name, key, env);
+    return ok({ key, end });
+  } catch (error) {
+    return describeSpawnError(program, error);
   }
 }
 
@@ -252,12 +207,7 @@ class Ending {
 /** Adopted workers run for minutes; their files are followed separately and change first. */
 const pollMs = 200;
 
-export interface ExitPoll {
-  /** Calls `action` once after the process has ended; never synchronously. */
-  watch(identity: ProcessIdentity, action: () => void): void;
-}
-
-export function createExitPoll(living: (identities: readonly ProcessIdentity[]) => Set<ProcessIdentity>): ExitPoll {
+function createExitPoll(living: (identities: readonly ProcessIdentity[]) => Set<ProcessIdentity>) {
   const watched = new Map<ProcessIdentity, () => void>();
   let timer: ReturnType<typeof setInterval> | undefined;
 
@@ -273,7 +223,8 @@ export function createExitPoll(living: (identities: readonly ProcessIdentity[]) 
   };
 
   return {
-    watch(identity, action) {
+    /** Calls `action` once after the process has ended; never synchronously. */
+    watch(identity: ProcessIdentity, action: () => void): void {
       // A copy as the key: two followers of the same process are both notified.
       watched.set({ ...identity }, action);
       if (timer !== undefined) return;

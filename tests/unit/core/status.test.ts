@@ -5,7 +5,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, EventType } from '../../../src/core/event.ts';
 import { defaultGroupConfig, noUsage } from '../../../src/core/group.ts';
-import type { AttachEvent, SlotEvent } from '../../../src/core/plan/attachment.ts';
 import { foldEvents, reduce } from '../../../src/core/reduce.ts';
 import { IllegalEvent } from '../../../src/core/session-state.ts';
 import {
@@ -155,10 +154,11 @@ function itemEventOf(
   return { type: 'item_answered', sessionId, item: 'one', by: 'user', answer: { text: 'allow' } };
 }
 
-type PlaceType = SlotEvent['type'];
+type PlaceType = 'session_moved' | 'session_host_lost' | 'session_booked';
+type AttachType = 'session_attaching' | 'session_attached' | 'session_detached';
 
 function placeEventOf(
-  type: Plain['type'] | PlaceType | AttachEvent['type'] | 'wave_finished' | 'wave_decided',
+  type: Plain['type'] | PlaceType | AttachType | 'wave_finished' | 'wave_decided',
   of: { sessionId: string; attemptId: string },
 ): EventBody {
   const { sessionId } = of;
@@ -170,11 +170,11 @@ function placeEventOf(
   return isTakeOver(type) ? takeOverEvent(type, sessionId) : plainEventOf(type);
 }
 
-function isTakeOver(type: EventType): type is AttachEvent['type'] {
+function isTakeOver(type: EventType): type is AttachType {
   return type === 'session_attaching' || type === 'session_attached' || type === 'session_detached';
 }
 
-function takeOverEvent(type: AttachEvent['type'], sessionId: string): EventBody {
+function takeOverEvent(type: AttachType, sessionId: string): EventBody {
   const of = { sessionId, attachmentId: 'person' };
   if (type === 'session_attaching') return { type, ...of, process: runnerIdentity };
   return type === 'session_attached' ? { type, ...of } : { type, ...of, usage: noUsage, claudeSessionIds: [] };

@@ -3,16 +3,7 @@
  * cuts keep all other bytes, and missing files are no error. Power cuts are tested elsewhere.
  */
 import { beforeEach, expect, test } from 'bun:test';
-import {
-  appendFileSync,
-  chmodSync,
-  existsSync,
-  renameSync,
-  statSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, chmodSync, existsSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFiles } from '../../../src/system/files.ts';
 import { runInShell, sourceFolder } from '../../support/system/rig.ts';
@@ -93,14 +84,6 @@ test('reads at any offset return the bytes, and fewer at the end', () => {
     Buffer.from(files.readBytes(at('data'), offset, max)).toString();
   expect([read(0, 4), read(8, 4), read(10, 4), read(99, 4), read(3, 0)]).toEqual(['0123', '89', '', '', '']);
   expect(files.readBytes(at('none'), 0, 9)).toHaveLength(0);
-});
-
-test('an open file ends after 4 GiB for its readers, however long it is', () => {
-  writeFileSync(at('sparse'), 'begin');
-  truncateSync(at('sparse'), 5 * 1024 ** 3);
-  const file = files.openRead(at('sparse'));
-  expect([file?.read(0, 5), file?.read(4 * 1024 ** 3, 5)].map((read) => read?.length)).toEqual([5, 0]);
-  file?.close();
 });
 
 test('an open file can be read while it grows or is replaced, and closing twice closes no other', () => {

@@ -106,7 +106,7 @@ test('handover init overwrites nothing', async () => {
   expect(existsSync(join(user.folder, 'nowhere'))).toBe(false);
   writeFileSync(join(root, 'file'), 'mine');
   expect(await inRoot('init', 'file')).toMatchObject({ code: 2, stderr: expect.stringContaining('is not a folder') });
-  expect(await inRoot('init', 'file/below')).toMatchObject({ code: 2 });
+  expect(await inRoot('init', 'file/below')).toMatchObject({ code: 1, stderr: expect.stringContaining('ENOTDIR') });
 });
 
 test('handover with invalid input prints one sentence, exits with 2 or 1, and creates nothing', async () => {

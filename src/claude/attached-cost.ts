@@ -2,14 +2,14 @@
 
 import { basename, dirname, join, relative, sep } from 'node:path';
 import type { Conversed } from '../core/event.ts';
-import { addTokens, type ModelUsage, noTokens, type PriceTable, type Usage } from '../core/group.ts';
+import { addModels, type PriceTable, type Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import { parseJson } from '../store/json.ts';
 import type { World } from '../system/world.ts';
-import { type KeptMessage, keptMessage, lineTimeMs, readTotals } from './conversation.ts';
+import { type KeptMessage, keptMessage, lineTimeMs, modelsIn, readTotals } from './conversation.ts';
 import { object, objects, text } from './lenient.ts';
 import { isUnknownModel } from './pricing.ts';
-import { addReportedTotal, emptySpending, noTotals, type ReportedTotals } from './spending.ts';
+import { addReportedTotal, emptySpending, noTotals, type ReportedTotals, tokensOf } from './spending.ts';
 
 const chunkBytes = 1024 * 1024;
 /** claude's lines are long, and only few are parsed. */
@@ -101,19 +101,13 @@ class ConversationMeter implements CostMeter {
 
   conversed(untilMs: number, before: string | undefined): Conversed {
     const sums = this.#sums();
-    const models = new Map<string, ModelUsage>();
-    for (const sum of sums) {
-      for (const [name, { costUsd, tokens }] of Object.entries(sum.models)) {
-        const so = models.get(name) ?? { costUsd: 0, tokens: noTokens };
-        models.set(name, { costUsd: so.costUsd + costUsd, tokens: addTokens(so.tokens, tokens) });
-      }
-    }
+    const models = sums.map((sum) => sum.models).reduce(addModels, {});
     const usage: Usage = {
       costUsd: this.costUsd,
-      tokens: [...models.values()].reduce((all, { tokens }) => addTokens(all, tokens), noTokens),
+      tokens: tokensOf(models),
       durationMs: Math.max(0, untilMs - this.#startedAtMs),
       turns: this.#said,
-      models: Object.fromEntries(models),
+      models,
       ...(sums.some(({ estimated }) => estimated) ? { estimated: true } : {}),
     };
     const begun = this.#begun();
@@ -191,19 +185,14 @@ class ConversationMeter implements CostMeter {
 
   #sums(): readonly (Pick<Usage, 'costUsd' | 'models'> & { readonly estimated: boolean })[] {
     return [...this.#conversations].map(([id, { base, claim }]) => {
-      const seen = new Map<string, ModelUsage>();
-      for (const message of this.#messages.values()) {
-        if (message.in !== id) continue;
-        const so = seen.get(message.model) ?? { costUsd: 0, tokens: noTokens };
-        seen.set(message.model, { costUsd: so.costUsd + message.usd, tokens: addTokens(so.tokens, message.tokens) });
-      }
-      const seenUsd = [...seen.values()].reduce((sum, { costUsd }) => sum + costUsd, 0);
+      const seen = modelsIn([...this.#messages.values()].filter((message) => message.in === id));
+      const seenUsd = Object.values(seen).reduce((sum, { costUsd }) => sum + costUsd, 0);
       if (claim !== null) {
         const { costUsd, models } = addReportedTotal(emptySpending(base), claim, this.#prices);
         const estimated = (claim.unpriced ?? []).some((model) => isUnknownModel(model, this.#prices));
         if (costUsd >= seenUsd - sameUsd) return { costUsd, models, estimated };
       }
-      return { costUsd: seenUsd, models: Object.fromEntries(seen), estimated: seenUsd > 0 };
+      return { costUsd: seenUsd, models: seen, estimated: seenUsd > 0 };
     });
   }
 }

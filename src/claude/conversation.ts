@@ -1,7 +1,7 @@
 /** claude's stored conversations: messages, totals, and whether one can be resumed. */
 import { join } from 'node:path';
 import { defined } from '../core/defined.ts';
-import type { PriceTable, Tokens } from '../core/group.ts';
+import { addModels, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
 import type { Item, LeftAnswer } from '../core/item.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import { isObject, parseJson } from '../store/json.ts';
@@ -229,6 +229,13 @@ export function keptMessages(
     }
   }
   return [...kept.values()];
+}
+
+export function modelsIn(messages: readonly KeptMessage[]): Usage['models'] {
+  return messages.reduce<Usage['models']>(
+    (models, { model, usd, tokens }) => addModels(models, { [model]: { costUsd: usd, tokens } }),
+    {},
+  );
 }
 
 export function keptMessage(line: string, prices: PriceTable): KeptMessage | null {

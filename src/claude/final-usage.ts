@@ -2,10 +2,10 @@
  * The cost of an attempt whose process is gone. claude's final totals are exact. Without them, the cost is the larger
  * of the last total and the messages in claude's files, and money is held for requests in flight.
  */
-import { addTokens, noTokens, roundUsd, type Usage } from '../core/group.ts';
+import { roundUsd, type Usage } from '../core/group.ts';
 
-import type { KeptMessage } from './conversation.ts';
-import { heldAfterKill } from './spending.ts';
+import { type KeptMessage, modelsIn } from './conversation.ts';
+import { heldAfterKill, tokensOf } from './spending.ts';
 import { type AttemptStream, runningAgents, usageOf } from './stream.ts';
 
 export interface EndedAttempt {
@@ -56,13 +56,6 @@ export function withHeldUsd(usage: Usage, heldUsd: number): Usage {
 function withKept(usage: Usage, messages: readonly KeptMessage[]): Usage {
   const costUsd = roundUsd(messages.reduce((sum, { usd }) => sum + usd, 0));
   if (costUsd <= usage.costUsd) return usage;
-  const ofModels = [...Map.groupBy(messages, ({ model }) => model)].map(([model, some]) => {
-    const usd = roundUsd(some.reduce((sum, one) => sum + one.usd, 0));
-    return [model, { costUsd: usd, tokens: tokensOf(some) }] as const;
-  });
-  return { ...usage, costUsd, tokens: tokensOf(messages), models: Object.fromEntries(ofModels), estimated: true };
-}
-
-function tokensOf(messages: readonly KeptMessage[]): Usage['tokens'] {
-  return messages.reduce((sum, { tokens }) => addTokens(sum, tokens), noTokens);
+  const models = modelsIn(messages);
+  return { ...usage, costUsd, tokens: tokensOf(models), models, estimated: true };
 }

@@ -3,7 +3,15 @@
  * messages whose tokens they do not include, input tokens times the price table. Tokens show what is missing, never
  * dollars: our prices may be higher than claude's.
  */
-import { addTokens, type ModelUsage, noTokens, type PriceTable, roundUsd, type Tokens } from '../core/group.ts';
+import {
+  addModels,
+  addTokens,
+  type ModelUsage,
+  noTokens,
+  type PriceTable,
+  roundUsd,
+  type Tokens,
+} from '../core/group.ts';
 import { estimateCost, isUnknownModel, type PricedTokens } from './pricing.ts';
 
 type Models = Readonly<Record<string, ModelUsage>>;
@@ -68,25 +76,19 @@ export function heldAfterKill(attempt: KilledAttempt): number {
 }
 
 /** A process whose totals start at `base`. Cost that claude recorded and no attempt did counts for this process. */
-export function initialSpending(
-  base: ReportedTotals,
-  booked: ReportedTotals = base,
-  prices: PriceTable = {},
-): ClaudeSpending {
+export function initialSpending(base: ReportedTotals, booked: ReportedTotals = base): ClaudeSpending {
   const begun = emptySpending(base);
-  // Resumed totals do not say which models claude guesses.
-  const unpriced = Object.keys(base.models).filter((model) => isUnknownModel(model));
-  const own = withoutGuesses(ownPart(base, booked), unpriced, prices);
-  // claude's guess and our recorded cost for the same tokens differ: only tokens show whether there is more.
-  const isMore = unpriced.length === 0 || hasAny(less(tokensOf(base), tokensOf(booked)));
-  const unrecordedCostUsd = unpriced.length === 0 ? base.costUsd - booked.costUsd : own.costUsd;
-  if (!isMore || unrecordedCostUsd < unrecordedMinUsd) return begun;
+  // claude's guess for a model without a known price differs from our recorded cost for the same tokens.
+  const isGuess = Object.keys(base.models).some((model) => isUnknownModel(model));
+  const unrecordedCostUsd = base.costUsd - booked.costUsd;
+  if (isGuess || unrecordedCostUsd < unrecordedMinUsd) return begun;
+  const own = ownPart(base, booked);
   // Model names may differ, and estimates may be of others.
   const models = Math.abs(own.costUsd - unrecordedCostUsd) < unrecordedMinUsd ? own.models : {};
   return summed({ ...begun, settled: { costUsd: unrecordedCostUsd, models, estimated: false } }, noTotals, {});
 }
 
-function tokensOf({ models }: ReportedTotals): Tokens {
+export function tokensOf(models: Models): Tokens {
   return Object.values(models).reduce((sum, { tokens }) => addTokens(sum, tokens), noTokens);
 }
 
@@ -190,21 +192,12 @@ function summed(
   claimed: ReportedTotals,
   unclaimed: UnclaimedTokens,
 ): ClaudeSpending {
-  // A map, so that a model called `__proto__` is only an odd name.
-  const models = new Map<string, ModelUsage>();
-  const add = (model: string, more: ModelUsage): void => {
-    const told = models.get(model) ?? { costUsd: 0, tokens: noTokens };
-    models.set(model, { costUsd: told.costUsd + more.costUsd, tokens: addTokens(told.tokens, more.tokens) });
-  };
-  for (const { models: told } of [settled, claimed])
-    for (const [model, usage] of Object.entries(told)) add(model, usage);
   const missing = Object.entries(unclaimed).filter(([, { tokens }]) => hasAny(tokens));
-  for (const [model, usage] of missing) add(model, usage);
+  const models = [settled.models, claimed.models, Object.fromEntries(missing)].reduce(addModels, {});
   const estimatedUsd = missing.reduce((sum, [, usage]) => sum + usage.costUsd, 0);
   const costUsd = settled.costUsd + claimed.costUsd + estimatedUsd;
-  const tokens = [...models.values()].reduce((sum, usage) => addTokens(sum, usage.tokens), noTokens);
   const estimated = settled.estimated || estimatedUsd > 0;
-  return { costUsd, tokens, models: Object.fromEntries(models), estimated, base, settled, claimed, unclaimed };
+  return { costUsd, tokens: tokensOf(models), models, estimated, base, settled, claimed, unclaimed };
 }
 
 /**

@@ -379,7 +379,7 @@ function foldAnswer(s: AttemptStream, requestId: string, total: ReportedTotals):
     foldTotal(s, total);
     return;
   }
-  Object.assign(s, initialSpending(total, s.earlier?.booked, s.prices));
+  Object.assign(s, initialSpending(total, s.earlier?.booked));
   s.unrecordedCostUsd = s.costUsd;
   delete s.earlier;
 }

@@ -100,10 +100,5 @@ function readStatus(stdout: string): { loggedIn: boolean; method: string } | und
 }
 
 function setOnes(caller: Caller, names: readonly (typeof loginVariables)[number][]): Record<string, string> {
-  const set: Record<string, string> = {};
-  for (const name of names) {
-    const value = caller[name];
-    if (value !== undefined && value !== '') set[name] = value;
-  }
-  return set;
+  return Object.fromEntries(names.flatMap((name) => (caller[name] ? [[name, caller[name]]] : [])));
 }

@@ -109,24 +109,12 @@ export function isOfPayer(name: string): boolean {
  */
 export function workerSettings(caller: Environment, options: WorkerSettingsOptions = {}): JsonObject {
   const env = inBothSpellings(caller);
-  const stated: Record<string, string> = {};
-  for (const name of statedVariables) {
-    const value = env[name] ?? '';
-    if (value === '' || !isSecret(name, value)) stated[name] = value;
-  }
-  const told = { ...env, ...telemetryOf(options.base ?? {}) };
-  for (const name of [...telemetrySwitches, ...telemetryVariables]) {
-    const value = told[name] ?? (telemetrySwitches.includes(name) ? '' : undefined);
-    if (value !== undefined && !isSecret(name, value)) stated[name] = value;
-  }
-  if (usesProvider(env)) {
-    for (const name of cloudVariables) {
-      const value = env[name];
-      if (value !== undefined && !isSecret(name, value)) stated[name] = value;
-    }
-  }
+  const told: Environment = { ...env, ...telemetryOf(options.base ?? {}) };
+  const kept = [...telemetryVariables, ...(usesProvider(env) ? cloudVariables : [])];
+  const stated = [...statedVariables, ...telemetrySwitches, ...kept.filter((name) => told[name] !== undefined)];
+  const values = stated.map((name) => [name, told[name] ?? ''] as const);
   return {
-    env: stated,
+    env: Object.fromEntries(values.filter(([name, value]) => value === '' || !isSecret(name, value))),
     disableAllHooks: false,
     // Otherwise a long conversation ends in an error instead of being compacted.
     autoCompactEnabled: options.base?.autoCompactEnabled !== false,

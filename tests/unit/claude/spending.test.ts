@@ -44,19 +44,14 @@ test('where claude guesses the price, the table or the highest known price count
   expect(guessed(9, 'nonsense')).toBeCloseTo(110_000 * 50e-6, 9);
 });
 
-test('claude’s guess adds nothing to recorded spending, and unrecorded spending is found by its tokens', () => {
+test('claude’s guess adds nothing to recorded spending', () => {
   const guess = (costUsd: number, tokens: Tokens) => ({
     ...{ costUsd, models: { 'quartz-9': { costUsd, tokens } } },
   });
   const booked = (costUsd: number) => ({ costUsd, models: { 'quartz-9': { costUsd, tokens: input(100_000) } } });
-  const cheap = { 'quartz-9': { input: 1, output: 1, cacheCreation: 1, cacheRead: 1 } };
-  // Booked at the user's price, at the highest known price, and as an earlier version of this program booked it.
-  expect(initialSpending(guess(0.4, input(100_000)), booked(0.1), cheap).costUsd).toBe(0);
-  expect(initialSpending(guess(0.4, input(100_000)), booked(1.5), {}).costUsd).toBe(0);
-  expect(initialSpending(guess(0.4, input(100_000)), booked(0.4), {}).costUsd).toBe(0);
-  expect(initialSpending(guess(0.6, input(150_000)), booked(0.1), cheap).costUsd).toBeCloseTo(0.05, 9);
-  const dearestUsd = estimateCost('quartz-9', input(50_000), {});
-  expect(initialSpending(guess(0.6, input(150_000)), booked(1.5), {}).costUsd).toBeCloseTo(dearestUsd, 9);
+  // Booked at the user's price, and at the highest known price.
+  expect(initialSpending(guess(0.4, input(100_000)), booked(0.1)).costUsd).toBe(0);
+  expect(initialSpending(guess(0.4, input(100_000)), booked(1.5)).costUsd).toBe(0);
 });
 
 test('one-hour cache writes of a model with a guessed price are charged and not reported as claude’s', () => {

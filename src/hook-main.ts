@@ -13,8 +13,9 @@ import {
   type HookEvent,
   hookEvents,
   installedMark,
+  parseHookInput,
+  sessionStartText,
 } from './context/hook-call.ts';
-import { parseHookInput, sessionStartText } from './context/session-hook.ts';
 import { defined } from './core/defined.ts';
 import { errorText } from './core/failure.ts';
 import { createClock } from './system/clock.ts';

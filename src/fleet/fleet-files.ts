@@ -163,7 +163,7 @@ export function fleetPaths(root: string) {
   } as const;
 }
 
-// * One line of text with everything a host needs to join a fleet. It contains keys and a password: its owner can
+// One line of text with everything a host needs to join a fleet. It contains keys and a password: its owner can
 // read what goes through Redis and offer slots, but start nothing, because orders are signed with a key that is
 // not included.
 

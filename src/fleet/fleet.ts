@@ -14,12 +14,11 @@ import type { World } from '../system/world.ts';
 import type { FleetLink } from './engine-link.ts';
 import { describeHosts, fittingHosts, KnownHosts, standingOf, withoutLogin } from './known-hosts.ts';
 import { type Intake, type LateOptions, lateIntake, Mirror } from './mirror.ts';
-import { placesHere, type RemoteSubject, type Sender } from './order.ts';
+import { placesHere, type RemoteSubject, type Sender, WorkCode } from './order.ts';
 import type { Lease, SlotLeases } from './redis.ts';
 import { heartbeatMs, type RegisteredHost, takesNew } from './registry.ts';
 import { askAgainMs, RemoteAttempt } from './remote-attempt.ts';
 import { type HostAbilities, type SlotCommand, type ToGroup, wireVersion } from './wire.ts';
-import { WorkCode } from './work-code.ts';
 
 const tickMs = 1_000;
 interface Watched {
@@ -298,7 +297,7 @@ export class Fleet {
   }
 }
 
-// * When a host counts as lost, by what is to be seen of the lease of a slot. By then its guard has ended what
+// When a host counts as lost, by what is to be seen of the lease of a slot. By then its guard has ended what
 // ran there: 13 seconds after the last renewal that was answered, at the latest.
 
 /** A guard ends everything within 13 seconds; the rest allows for a late check and a forgotten renewal. */
@@ -330,7 +329,7 @@ export class LossClock {
   }
 }
 
-// * Slots of hosts for the sessions that request one: taken where one is free, kept until the host has its order,
+// Slots of hosts for the sessions that request one: taken where one is free, kept until the host has its order,
 // and returned when they are no longer wanted.
 
 /** After this a session no longer waits for the host with its files, nor other sessions for it. */

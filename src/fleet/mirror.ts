@@ -12,9 +12,9 @@ import { applySnapshot, type Snapshot } from '../git/worktrees/snapshot.ts';
 import { latePath, type SessionPaths } from '../store/paths.ts';
 import type { Files } from '../system/world.ts';
 import { destination, layOut, type Places } from './agent/lay-out.ts';
+import { workRefs } from './order.ts';
 import type { BlobStore } from './redis.ts';
 import { type AttemptNews, type Blob, type Parcel, type ParcelFile, parcelIn } from './wire.ts';
-import { workRefs } from './work-code.ts';
 
 type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
 
@@ -184,7 +184,7 @@ export function keepPrinted(git: Git, paths: SessionPaths, attemptId: string, of
   return new PrintedFile(git, path, 0);
 }
 
-// * Processes the reports of one attempt in order. The host is told what is on disk here, and sends everything
+// Processes the reports of one attempt in order. The host is told what is on disk here, and sends everything
 // else, as often as it is requested.
 
 export interface IntakeOptions {
@@ -268,7 +268,7 @@ export class Intake {
   }
 }
 
-// * An attempt on a lost host that has returned. Its output goes to a separate file, so that its cost can be counted.
+// An attempt on a lost host that has returned. Its output goes to a separate file, so that its cost can be counted.
 // Nothing else is used, because the session has continued without it.
 
 export interface LateOptions {

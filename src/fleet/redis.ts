@@ -380,7 +380,7 @@ export class Leases implements SlotLeases {
   }
 }
 
-// * What both ends of a fleet need of the engine between them: streams, slots with leases, temporary blobs, and
+// What both ends of a fleet need of the engine between them: streams, slots with leases, temporary blobs, and
 // the list of hosts. A failed call may still have taken effect.
 
 export interface FleetAddress {

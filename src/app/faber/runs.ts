@@ -2,8 +2,6 @@
 import { dirname, join, resolve } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { fillPlaceholders, portablePath } from '../../context/faber/artifacts.ts';
-import { readGitHead } from '../../context/faber/git-head.ts';
-import { objectOf } from '../../context/faber/json-text.ts';
 import { primeContext } from '../../context/faber/prime.ts';
 import {
   activeRunPath,
@@ -12,6 +10,7 @@ import {
   findProject,
   listRuns,
   readActiveRun,
+  readGitHead,
   statePath,
 } from '../../context/faber/project.ts';
 import {
@@ -20,6 +19,7 @@ import {
   finishPhase,
   inProgress,
   newState,
+  objectOf,
   phasesCompleted,
   type RunPlace,
   stamp,

@@ -3,9 +3,8 @@
  * removed when their run is finished.
  */
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { listOf, nonEmptyText, readJson } from '../../context/faber/json-text.ts';
 import { activeRunPath, changeInProject, type FaberProject, isRunId, projectAt } from '../../context/faber/project.ts';
-import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
+import { inProgress, isSessionOpen, listOf, nonEmptyText, readJson } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { readProjectText } from '../../context/hook-call.ts';
 import { advise } from '../../core/advice.ts';

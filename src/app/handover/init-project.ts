@@ -2,12 +2,13 @@
 import { basename, dirname, join, relative } from 'node:path';
 import { attemptMark } from '../../claude/launch/attempt-mark.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
-import { type ProjectAssignment, readAssignment } from '../../context/handover/find.ts';
 import {
   configuredFolders,
   findProjects,
   handoverConfig,
+  type ProjectAssignment,
   planningFolder,
+  readAssignment,
   resumeFileName,
 } from '../../context/handover/projects.ts';
 import { newResumeFile } from '../../context/handover/resume-file.ts';

@@ -171,7 +171,7 @@ function preCompact(call: HookCall): HookAnswer {
   return { text, notes: { shown: [shown.name] } };
 }
 
-// * Fits several progress files into the characters of a hook: the first one as far as possible, others whole or
+// Fits several progress files into the characters of a hook: the first one as far as possible, others whole or
 // in one line each. Never the beginnings of many, from which a model would learn none.
 
 /** A progress file to show. */

@@ -2,10 +2,8 @@
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import { isObject, type JsonObject } from '../../store/json.ts';
 import { type ContextFiles, codeOf, fitted, harmless, harmlessLine, readProjectText } from '../hook-call.ts';
-import { readGitHead } from './git-head.ts';
-import { nonEmptyText, readJson } from './json-text.ts';
-import { type FaberProject, layouts, statePath } from './project.ts';
-import { lastLoadMs } from './state.ts';
+import { type FaberProject, layouts, readGitHead, statePath } from './project.ts';
+import { lastLoadMs, nonEmptyText, readJson } from './state.ts';
 import { stateBytesMax } from './state-file.ts';
 import { type ContextArtifact, shippedFaber, stateValue } from './workflow-config.ts';
 

@@ -18,9 +18,8 @@ import {
   harmlessLine,
   quietly,
 } from '../hook-call.ts';
-import { readGitHead } from './git-head.ts';
 import { primeContext, runLines } from './prime.ts';
-import { type FaberProject, findProject } from './project.ts';
+import { type FaberProject, findProject, readGitHead } from './project.ts';
 import { type Actor, currentSession, endSession, noteCompaction, phasesDefault, sessionIds } from './state.ts';
 import { activeRun, type Running, runInProgress, updateState } from './state-file.ts';
 import { loadWorkflowConfig, workflowName } from './workflow-config.ts';
@@ -92,7 +91,7 @@ function sessionStart(call: HookCall, project: FaberProject, { runId, state }: R
   return { text, notes: { run: runId, sessionId, isNewSession, loaded, missing, trouble } };
 }
 
-/** Everything is saved and the end recorded, but not confirmed: a compaction may still fail. */
+/** Everything is saved and the end recorded, although a compaction may still fail. */
 function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run): HookAnswer {
   if (!takesPart(call, state)) return { text: '', notes: { run: runId, takesPart: false } };
   const who = whoOf(call, project);

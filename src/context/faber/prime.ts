@@ -14,7 +14,6 @@ import {
   type RunContext,
   renderArtifacts,
 } from './artifacts.ts';
-import { objectOf } from './json-text.ts';
 import { type FaberProject, statePath } from './project.ts';
 import {
   type Actor,
@@ -23,6 +22,7 @@ import {
   currentSession,
   isoTime,
   nextPhase,
+  objectOf,
   partOf,
   phasesCompleted,
   recordLoads,
@@ -39,7 +39,7 @@ export interface PrimeOptions {
   readonly only?: readonly string[];
   readonly force: boolean;
   readonly dryRun: boolean;
-  /** The conversation was just compacted: the noted end becomes final, and a new record begins. */
+  /** The conversation was just compacted: a new record begins. */
   readonly isCompacted: boolean;
   readonly charactersMax: number;
 }

@@ -5,10 +5,8 @@ import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { isObject, type JsonObject } from '../../store/json.ts';
 import { type ContextFiles, quietly, readProjectText } from '../hook-call.ts';
-import { readGitHead } from './git-head.ts';
-import { objectOf, readJson, nonEmptyText as wordOf } from './json-text.ts';
-import { changeInProject, type FaberProject, findProject, readActiveRun, statePath } from './project.ts';
-import { inProgress } from './state.ts';
+import { changeInProject, type FaberProject, findProject, readActiveRun, readGitHead, statePath } from './project.ts';
+import { inProgress, objectOf, readJson, nonEmptyText as wordOf } from './state.ts';
 
 /** Enough for years of sessions; a larger file is not ours. */
 export const stateBytesMax = 8 * 1024 ** 2;

@@ -5,7 +5,7 @@
 import { defined } from '../../core/defined.ts';
 import { foreignText } from '../../core/text.ts';
 import { isObject, type JsonObject } from '../../store/json.ts';
-import { listOf, nonEmptyText, objectOf } from './json-text.ts';
+import { findJsonFault, type JsonPath, offsetOf } from '../../store/json-positions.ts';
 
 export interface Actor {
   /** claude's id of the session; a user at a terminal has none. */
@@ -106,7 +106,7 @@ export function finishPhase(
   const next = order.find((name) => !done.has(name));
   const completed = next === undefined ? { status: 'completed', completed_at: at } : {};
   const changed = { ...state, phases, current_phase: next ?? 'none', updated_at: at, ...completed };
-  if (!isLive(changed)) return changed;
+  if (!isSessionOpen(changed)) return changed;
   return withRecord(changed, { ...currentSession(changed).record, phases_completed: phasesCompleted(changed) });
 }
 
@@ -132,21 +132,11 @@ export function currentSession(state: JsonObject): { readonly id?: string; reado
   return { id, record: isObject(ended) ? ended : null };
 }
 
-/** True until the current session's end is recorded; before a compaction it is only noted, and may not happen. */
+/** The end of the current session is not recorded yet. */
 export function isSessionOpen(state: JsonObject): boolean {
-  return isLive(state) || isNoted(currentSession(state).record);
-}
-
-/** The current session is not in the history yet. */
-function isLive(state: JsonObject): boolean {
   const sessions = objectOf(state.sessions);
   const id = nonEmptyText(sessions.current_session_id);
   return id !== undefined && objectOf(sessions.current_session).session_id === id;
-}
-
-/** Its end was recorded before a compaction that may still fail. */
-function isNoted(record: JsonObject | null): boolean {
-  return record?.end_confirmed === false;
 }
 
 /**
@@ -155,19 +145,19 @@ function isNoted(record: JsonObject | null): boolean {
  * and its predecessor in `resumed_from`. A caller without an id continues the current session of this machine.
  */
 export function beginSession(before: JsonObject, who: Actor, { isCompacted = false } = {}): Begun {
-  const state = isCompacted ? confirmCompaction(before, who) : before;
+  const state = isCompacted ? endForCompaction(before, who) : before;
   const current = currentSession(state);
   const isSame =
     current.id !== undefined && isHere(current.record, who) && (who.sessionId ?? current.id) === current.id;
   if (isSame && !isCompacted) {
-    // A normal end recorded before stays in the history; the record continues from there.
+    // An end recorded before, perhaps for a compaction that failed, stays until the record ends again.
     const kept = current.record === null ? freshRecord(current.id, who) : reopened(current.record);
-    return { state: withRecord(withoutNoted(state, current.record), kept), sessionId: current.id, isNew: false };
+    return { state: withRecord(state, kept), sessionId: current.id, isNew: false };
   }
   const sessionId = who.sessionId ?? (isSame ? current.id : inventedId(who));
   const earlier = isCompacted ? lastRecord(state, sessionId, who) : null;
   const resumed = earlier === null ? {} : { part: partOf(earlier) + 1, resumed_from: sessionId };
-  const left = isLive(state) ? intoHistory(state, current.record ?? {}) : state;
+  const left = isSessionOpen(state) ? intoHistory(state, current.record ?? {}) : state;
   const count = Math.max(Number(objectOf(left.sessions).total_sessions) || 0, historyOf(left).length);
   const record = { ...freshRecord(sessionId, who), ...resumed };
   return { state: withRecord(withSessions(left, { total_sessions: count + 1 }), record), sessionId, isNew: true };
@@ -185,22 +175,15 @@ function isHere(record: JsonObject | null, { host }: Pick<Actor, 'host'>): boole
   return hostname === undefined || hostname === host;
 }
 
-function lastRecord(state: JsonObject, sessionId: string, who: Actor): JsonObject | null {
+function lastRecord(state: JsonObject, sessionId: string, who: Pick<Actor, 'host'>): JsonObject | null {
   const { id, record } = currentSession(state);
   if (id === sessionId && record !== null && isHere(record, who)) return record;
   const history = historyOf(state).map(objectOf);
   return history.findLast((one) => one.session_id === sessionId && isHere(one, who)) ?? null;
 }
 
-function reopened({ ended_at: _, end_reason: __, end_confirmed: ___, ...kept }: JsonObject): JsonObject {
+function reopened({ ended_at: _, end_reason: __, ...kept }: JsonObject): JsonObject {
   return kept;
-}
-
-/** A compaction that failed leaves no end in the history. */
-function withoutNoted(state: JsonObject, record: JsonObject | null): JsonObject {
-  if (record === null || !isNoted(record)) return state;
-  const kept = historyOf(state).filter((one) => !isSameRecord(objectOf(one), record));
-  return withSessions(state, { session_history: kept });
 }
 
 const historyOf = (state: JsonObject) => listOf(objectOf(state.sessions).session_history);
@@ -263,18 +246,11 @@ function isSameRecord(one: JsonObject, other: JsonObject): boolean {
   return key(one) === key(other);
 }
 
-interface End {
-  readonly atMs: number;
-  readonly reason: string;
-  /** The session may still continue. */
-  readonly isNoted?: boolean;
-}
-
 /** The session ended: its record goes to the history. `ended` is false without such a session here. */
 export function endSession(
   state: JsonObject,
   who: Pick<Actor, 'sessionId' | 'host'>,
-  { atMs, reason, isNoted = false }: End,
+  { atMs, reason }: { readonly atMs: number; readonly reason: string },
 ): { readonly state: JsonObject; readonly ended: string | null } {
   const record = openRecord(state, who);
   if (record === null) return { state, ended: null };
@@ -283,7 +259,6 @@ export function endSession(
     ...reopened(record),
     ended_at: at,
     end_reason: reason,
-    ...(isNoted ? { end_confirmed: false } : {}),
     phases_completed: phasesCompleted(state),
     artifacts_loaded: listOf(record.artifacts_loaded),
   };
@@ -295,39 +270,37 @@ export function endSession(
   };
 }
 
-/** A record with an unknown end, of a session that is no longer the current one. */
+/** The record of the session that can still end: of one that is not current, if its end is unknown. */
 function openRecord(state: JsonObject, { sessionId, host }: Pick<Actor, 'sessionId' | 'host'>): JsonObject | null {
   const { id, record } = currentSession(state);
   if (sessionId === undefined || sessionId === id) return isHere(record, { host }) ? record : null;
-  const history = historyOf(state).map(objectOf);
-  const isOpen = (one: JsonObject) => (one.ended_at ?? null) === null || isNoted(one);
-  return history.findLast((one) => one.session_id === sessionId && isHere(one, { host }) && isOpen(one)) ?? null;
+  const last = lastRecord(state, sessionId, { host });
+  return last === null || (hasEnded(last) && last.end_reason !== compaction) ? null : last;
 }
 
+const hasEnded = ({ ended_at }: JsonObject): boolean => (ended_at ?? null) !== null;
+
 /**
- * Before a compaction: everything is saved and the end noted, but it may fail. `beginSession` confirms the end once the
- * compacted session starts, or removes it when the session continues as before. A session without a record, because the
- * run started later, gets one.
+ * Before a compaction. If it fails, the session continues, and its next end takes the place of this one. A session
+ * without a record, because the run started later, gets one.
  */
 export function noteCompaction(state: JsonObject, who: Actor): JsonObject {
   const known = openRecord(state, who) === null ? beginSession(state, who).state : state;
-  return endSession(known, who, { atMs: who.nowMs, reason: compaction, isNoted: true }).state;
+  return endSession(known, who, { atMs: who.nowMs, reason: compaction }).state;
 }
 
 const compaction = 'compaction';
 
-/** The compaction happened: the end is the noted one, otherwise now. */
-function confirmCompaction(state: JsonObject, who: Actor): JsonObject {
+/** The compaction happened: the end was recorded before it, otherwise it is now. */
+function endForCompaction(state: JsonObject, who: Actor): JsonObject {
   const record = openRecord(state, who);
-  if (record === null) return state;
-  if (isNoted(record)) return intoHistory(state, { ...record, end_confirmed: true });
-  if ((record.ended_at ?? null) !== null) return state;
+  if (record === null || hasEnded(record)) return state;
   return endSession(state, who, { atMs: who.nowMs, reason: compaction }).state;
 }
 
 /** The current session was ended for a compaction by a user's PreCompact hook. */
 export function isCompactionDue(state: JsonObject): boolean {
-  return !isLive(state) && currentSession(state).record?.end_reason === compaction;
+  return !isSessionOpen(state) && currentSession(state).record?.end_reason === compaction;
 }
 
 export interface LoadedArtifact {
@@ -377,4 +350,48 @@ export function lastLoadMs(state: JsonObject, artifactId: string, sessionId: str
     .findLast((one) => one.artifact_id === artifactId && (one.session_id ?? sessionId) === sessionId);
   const ms = Date.parse(nonEmptyText(entry?.loaded_at) ?? '');
   return Number.isNaN(ms) ? null : ms;
+}
+
+// JSON written by people, with the positions of problems, and accessors of its content.
+
+export type ReadJson =
+  | {
+      readonly ok: true;
+      readonly value: unknown;
+      /** `line:column` of the start of the value at `path`, or of its nearest existing parent. */
+      placeOf(path: JsonPath): string;
+    }
+  /** `trouble` is `line:column: problem`. */
+  | { readonly ok: false; readonly trouble: string };
+
+/** Parses, or names the position of the first fault. */
+export function readJson(content: string): ReadJson {
+  const text = content.replace(/^\ufeff/, '');
+  const fault = findJsonFault(text);
+  if (fault !== null) return { ok: false, trouble: `${placeAt(text, fault.offset)}: ${fault.message}` };
+  return { ok: true, value: JSON.parse(text), placeOf: (path) => placeAt(text, offsetOf(text, path)) };
+}
+
+/** The object, or an empty one for any other value. */
+export function objectOf(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** A field of the object itself, never an inherited one. */
+export function fieldOf(value: unknown, name: string | number): unknown {
+  if (Array.isArray(value)) return typeof name === 'number' ? value[name] : undefined;
+  return isObject(value) && Object.hasOwn(value, name) ? value[String(name)] : undefined;
+}
+
+export function nonEmptyText(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function placeAt(text: string, offset: number): string {
+  const lines = text.slice(0, offset).split('\n');
+  return `${lines.length}:${(lines.at(-1) ?? '').length + 1}`;
 }

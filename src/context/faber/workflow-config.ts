@@ -9,9 +9,8 @@ import { isObject } from '../../store/json.ts';
 import type { JsonPath } from '../../store/json-positions.ts';
 import { packageRoot } from '../../system/own-program.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
-import { fieldOf, listOf, nonEmptyText, type ReadJson, readJson } from './json-text.ts';
 import type { FaberProject } from './project.ts';
-import { phasesDefault } from './state.ts';
+import { fieldOf, listOf, nonEmptyText, phasesDefault, type ReadJson, readJson } from './state.ts';
 
 /** Folder of the shipped workflow configurations and documents. */
 export const shippedFaber = join(packageRoot, 'templates', 'faber');
@@ -217,7 +216,7 @@ class Reader {
   }
 }
 
-// * Conditions of critical artifacts, such as `state.artifacts.spec_path != null`. They come from project files,
+// Conditions of critical artifacts, such as `state.artifacts.spec_path != null`. They come from project files,
 // so they are never run as code. Supported: comparisons, `&&`, `||` and `!`; operands are `null`, booleans,
 // numbers, quoted texts and paths into the state.
 

@@ -17,16 +17,17 @@ import {
   readProjectText,
 } from '../hook-call.ts';
 import {
+  type Discovery,
   type Found,
   findAssigned,
   findByFolder,
   findBySession,
   findByTranscript,
   findMostRecent,
+  findProjects,
   type ProjectAssignment,
   readAssignment,
-} from './find.ts';
-import { type Discovery, findProjects } from './projects.ts';
+} from './projects.ts';
 
 export const handover = {
   name: 'handover',

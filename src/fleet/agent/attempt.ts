@@ -16,12 +16,12 @@ import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { reap } from '../../worker/reap.ts';
 import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
 import { type AttemptEnd, type Blob, ran, type SlotCommand } from '../wire.ts';
-import { snapshotWork } from './checkpoint.ts';
 import { fencedNote, isOver, uptimeMs } from './guard.ts';
-import { Outbox } from './outbox.ts';
+import { snapshotWork } from './lay-out.ts';
 import type { AgentContext } from './prepare.ts';
 import { type AttemptWork, prepareAttempt, recallWork, worktreeOf } from './prepare.ts';
 import type { Slot } from './slot.ts';
+import { Outbox } from './slot.ts';
 
 /** Between two checkpoints; a checkpoint of a large repository takes a while. */
 const checkpointGapMs = 10_000;

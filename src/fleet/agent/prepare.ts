@@ -33,8 +33,7 @@ import {
   projectSlug,
   type ShippedWork,
 } from '../wire.ts';
-import { SessionFiles } from './checkpoint.ts';
-import { fillIn, layOut, type Places, removeOtherConversations, worktreeFolder } from './lay-out.ts';
+import { fillIn, layOut, type Places, removeOtherConversations, SessionFiles, worktreeFolder } from './lay-out.ts';
 import type { Slot } from './slot.ts';
 
 export interface PrepareOptions {

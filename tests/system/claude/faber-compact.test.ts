@@ -113,7 +113,7 @@ withClaude(
     const { session_history, total_sessions, current_session_id } = sessions();
     expect({ total_sessions, current_session_id }).toEqual({ total_sessions: 3, current_session_id: id });
     expect(session_history).toHaveLength(3);
-    const compacted = { end_reason: 'compaction', end_confirmed: true };
+    const compacted = { end_reason: 'compaction' };
     expect(session_history).toMatchObject([
       compacted,
       { part: 2, resumed_from: id, ...compacted },

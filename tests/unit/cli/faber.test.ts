@@ -144,7 +144,7 @@ describe('acceptance', () => {
       'Continue with the phase architect',
     );
     expect(user.stateOf(run).sessions.session_history).toMatchObject([
-      { session_id: 's1', end_reason: 'compaction', end_confirmed: false, phases_completed: ['frame'] },
+      { session_id: 's1', end_reason: 'compaction', phases_completed: ['frame'] },
     ]);
     const restored = await hook('session-start', { session_id: 's1', source: 'compact' });
     expect(restored).toContain(`FABER run ${run}`);
@@ -153,7 +153,7 @@ describe('acceptance', () => {
     expect(user.stateOf(run).sessions).toMatchObject({
       total_sessions: 2,
       session_history: [
-        { session_id: 's1', end_reason: 'compaction', end_confirmed: true },
+        { session_id: 's1', end_reason: 'compaction' },
         { session_id: 's1', part: 2, resumed_from: 's1', end_reason: 'other' },
       ],
     });

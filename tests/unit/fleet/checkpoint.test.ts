@@ -5,8 +5,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SessionFiles, snapshotWork } from '../../../src/fleet/agent/checkpoint.ts';
-import { layOut, type Places } from '../../../src/fleet/agent/lay-out.ts';
+import { layOut, type Places, SessionFiles, snapshotWork } from '../../../src/fleet/agent/lay-out.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { basePath, expectOk } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';

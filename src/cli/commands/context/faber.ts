@@ -32,7 +32,6 @@ import {
   viewWorktrees,
   type WorktreeView,
 } from '../../../app/faber/worktrees.ts';
-import { listOf, nonEmptyText, objectOf } from '../../../context/faber/json-text.ts';
 import { type Primed, type PrimedArtifact, primeContext, runLines } from '../../../context/faber/prime.ts';
 import { type FaberProject, listRuns, readActiveRun } from '../../../context/faber/project.ts';
 import {
@@ -43,7 +42,10 @@ import {
   isCompactionDue,
   isoTime,
   isSessionOpen,
+  listOf,
   nextPhase,
+  nonEmptyText,
+  objectOf,
   partOf,
   phasesCompleted,
 } from '../../../context/faber/state.ts';

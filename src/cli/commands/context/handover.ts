@@ -2,8 +2,9 @@
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { handoverRoot, initProject, workerAssignment } from '../../../app/handover/init-project.ts';
-import { findAssigned, findBySession } from '../../../context/handover/find.ts';
 import {
+  findAssigned,
+  findBySession,
   findProjects,
   type HandoverProject,
   handoverConfig,

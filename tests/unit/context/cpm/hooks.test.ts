@@ -1,7 +1,6 @@
 /** Promises: the acceptance rows of the CPM specification marked [unit], by name, and cases that they leave open. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { charactersMax } from '../../../../src/context/hook-call.ts';
-import { parseHookInput } from '../../../../src/context/session-hook.ts';
+import { charactersMax, parseHookInput } from '../../../../src/context/hook-call.ts';
 import { cpmSessionIds, other, own, Project, progress, realFiles } from '../../../support/context/cpm/rig.ts';
 
 let project: Project;

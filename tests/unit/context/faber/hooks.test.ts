@@ -36,7 +36,6 @@ describe('acceptance', () => {
           session_id: 's1',
           ended_at: '2026-01-05T14:31:22Z',
           end_reason: 'compaction',
-          end_confirmed: false,
           phases_completed: ['frame', 'architect'],
         },
       ],

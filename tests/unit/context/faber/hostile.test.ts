@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { readGitHead } from '../../../../src/context/faber/git-head.ts';
+import { readGitHead } from '../../../../src/context/faber/project.ts';
 import { parseWorkflowConfig } from '../../../../src/context/faber/workflow-config.ts';
 import { FaberGround, files, fresh, runId, statePathOf } from '../../../support/context/faber/rig.ts';
 

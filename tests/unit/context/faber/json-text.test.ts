@@ -1,6 +1,6 @@
 /** Promises: errors in a JSON text have line and column, and so does each of its values. */
 import { expect, test } from 'bun:test';
-import { fieldOf, readJson } from '../../../../src/context/faber/json-text.ts';
+import { fieldOf, readJson } from '../../../../src/context/faber/state.ts';
 
 test.each([
   ['', '1:1'],

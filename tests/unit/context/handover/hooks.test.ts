@@ -5,9 +5,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findBySession, handoverProjectHere } from '../../../../src/context/handover/find.ts';
 import { noteInProject } from '../../../../src/context/handover/note.ts';
-import { findProjects } from '../../../../src/context/handover/projects.ts';
+import { findBySession, findProjects, handoverProjectHere } from '../../../../src/context/handover/projects.ts';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
 import { diskFiles, noon, Root } from '../../../support/context/handover/rig.ts';
 

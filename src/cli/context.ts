@@ -161,7 +161,8 @@ export function sayFailure(stderr: Output, failure: Failure): void {
 export function sayException(context: Pick<Context, 'stderr' | 'env'>, error: unknown): void {
   sayFailure(context.stderr, exceptionFailure(error));
   if (context.env.CLAUDE_CODE_AGENT_DEBUG === '1' && error instanceof Error) {
-    context.stderr.line(safeStack(error));
+    const lines = (error.stack ?? error.message).split('\n');
+    context.stderr.lines(lines.map((line) => `  ${safeLine(line, 400)}`));
   }
 }
 
@@ -172,26 +173,13 @@ function exceptionFailure(error: unknown): Failure {
     const next = 'Change to another folder, then run the command again.';
     return fail('not-found', 'The current folder no longer exists.', next).failure;
   }
-  const isSystemError = typeof code === 'string' && /^E[A-Z0-9]+$/.test(code);
-  const where = typeof path === 'string' ? ` at ${path}` : '';
-  const what = where === '' ? 'permissions' : 'that path, its permissions';
-  const { failure } = isSystemError
-    ? fail(
-        'write-failed',
-        `The system refused ${syscall ?? 'a call'}${where}: ${code}.`,
-        `Check ${what} and the free disk space, then run the command again.`,
-      )
-    : fail(
-        'internal',
-        `Unexpected error: ${errorText(error)}.`,
-        'This is a bug. Set CLAUDE_CODE_AGENT_DEBUG=1 for details.',
-      );
-  return failure;
-}
-
-function safeStack(error: Error): string {
-  const lines = (error.stack ?? error.message).split('\n');
-  return lines.map((line) => `  ${safeLine(line, 400)}`).join('\n');
+  if (typeof code === 'string' && /^E[A-Z0-9]+$/.test(code)) {
+    const where = typeof path === 'string' ? ` at ${path}` : '';
+    const next = 'Check the permissions and the free disk space, then run the command again.';
+    return fail('write-failed', `The system refused ${syscall ?? 'a call'}${where}: ${code}.`, next).failure;
+  }
+  const next = 'This is a bug. Set CLAUDE_CODE_AGENT_DEBUG=1 for details.';
+  return fail('internal', `Unexpected error: ${errorText(error)}.`, next).failure;
 }
 
 /** False = the user declined. Fails with `usage` without a terminal. */

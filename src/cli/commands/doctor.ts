@@ -51,7 +51,9 @@ export function define(command: Command, context: Context): void {
         if (claude) return printClaudeCheck(context, need(root), json === true);
         const findings = hosts
           ? await askHosts(context, need(root))
-          : await lookHere(context, root, { worktrees, fix });
+          : worktrees
+            ? await whileBusy(context, 'Checking worktrees', () => checkWorktrees(context, need(root), fix === true))
+            : await whileBusy(context, 'Checking this machine', () => checkAll(context, root));
         const isBroken = findings.some(({ level }) => level === 'broken');
         if (json === true) context.stdout.json({ ok: !isBroken, checks: findings });
         else for (const finding of findings) context.stdout.lines(describe(context, finding));
@@ -60,24 +62,9 @@ export function define(command: Command, context: Context): void {
     );
 }
 
-interface Given {
-  readonly claude?: true | undefined;
-  readonly worktrees?: true | undefined;
-  readonly fix?: true | undefined;
-  readonly hosts?: true | undefined;
-  readonly json?: true | undefined;
-}
-
 async function askHosts(context: Context, root: string): Promise<Finding[]> {
   const { checkHosts } = await import('../../app/check/hosts.ts');
   return need(await whileBusy(context, 'Checking the fleet', () => checkHosts(context, root)));
-}
-
-function lookHere(context: Context, root: Result<string>, { worktrees, fix }: Given): Promise<Finding[]> {
-  const folder = worktrees ? need(root) : '';
-  return whileBusy(context, worktrees ? 'Checking worktrees' : 'Checking this machine', () =>
-    worktrees ? checkWorktrees(context, folder, fix === true) : checkAll(context, root),
-  );
 }
 
 async function checkAll(context: Context, root: Result<string>): Promise<Finding[]> {

@@ -96,22 +96,12 @@ export function defineAnswer(command: Command, context: Context): void {
           context.stdout.json({ item: item.id, group: group.groupId, session, answer: words });
           return;
         }
-        const left = record !== undefined && openItems(record).length > 1;
-        const isParked = record?.state.status === 'paused';
-        const when = left
-          ? 'More questions are open.'
-          : by === 'runner'
-            ? isParked
-              ? 'The session continues.'
-              : 'The session continues now.'
-            : '';
-        const next = by === 'log' ? adviceText(advise('Next', goOnCommand(group.state))) : when;
-        context.stdout.line(
-          safeLine(
-            `Answered ${item.id} of ${session === null ? 'a wave' : `session ${name ?? session}`}. ${next}`.trim(),
-            columnsMax,
-          ),
-        );
+        const hasMore = record !== undefined && openItems(record).length > 1;
+        const goesOn = by === 'runner' ? 'The session continues.' : '';
+        const then = hasMore ? 'More questions are open.' : goesOn;
+        const next = by === 'log' ? adviceText(advise('Next', goOnCommand(group.state))) : then;
+        const whose = session === null ? 'a wave' : `session ${name ?? session}`;
+        context.stdout.line(safeLine(`Answered ${item.id} of ${whose}. ${next}`.trim(), columnsMax));
       }),
     );
 }

@@ -11,6 +11,7 @@ import { configSettings, sessionSettings } from '../../../core/definitions.ts';
 import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
+import { isObject } from '../../../store/json.ts';
 import { findObjectFault } from '../../../store/json-positions.ts';
 import { readTextFile } from '../../../template/text-file.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
@@ -172,8 +173,4 @@ function objectIn(text: string, source: string, next: string): Readonly<Record<s
     return refuse('usage', `${source} is wrong at character ${fault.offset + 1}: ${fault.message}.`, next);
   const value: unknown = JSON.parse(text);
   return isObject(value) ? value : refuse('usage', `${source} is not a JSON object.`, next);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

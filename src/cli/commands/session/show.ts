@@ -291,17 +291,20 @@ export function defineLogs(command: Command, context: Context): void {
     .option('--grep <regexp>', 'only lines that match', parsePattern)
     .addOption(new Option('--json', 'print one JSON document').conflicts(['raw', 'follow']))
     .addHelpText('after', logsExample)
-    .action((reference, options) =>
+    .action((reference, { follow, raw, json, grep }) =>
       context.run(async () => {
         const session = need(loadReferredSession(context, reference));
-        const { log, printer, look, isBroken } = openTranscript(context, session, sinkFor(context, session, options));
+        const { stdout } = context;
+        const readable = raw ? rawSink(stdout, grep) : readableSink(stdout, grep);
+        const sink = json ? jsonSink(stdout, grep, session) : readable;
+        const { log, printer, look, isBroken } = openTranscript(context, session, sink);
         const title = titleOf(session.state, session.sessionId);
         let hasMore = await look();
-        if (options.follow && hasMore && session.state.status === 'created') {
+        if (follow && hasMore && session.state.status === 'created') {
           const start = commandText(runCommand(session.state));
           context.stderr.line(`Waiting for session ${title} to start. Start its group with: ${start}`);
         }
-        while (options.follow && hasMore && !context.stdout.isClosed) {
+        while (follow && hasMore && !context.stdout.isClosed) {
           await delay(context.world.clock, lookEveryMs);
           hasMore = await look();
         }
@@ -309,24 +312,17 @@ export function defineLogs(command: Command, context: Context): void {
         printer.finish(hasMore);
         // A reader that closed the pipe, such as `head`, must not be told that the transcript is empty.
         if (printer.isEmpty && !context.stdout.isClosed) context.stderr.line(whyEmpty(session));
-        if (!options.follow || hasMore) return;
+        if (!follow || hasMore) return;
         if (isBroken()) {
           return refuse(
             'gone',
             `Session ${title} cannot be followed: its group was deleted, or its log is damaged.`,
-            seeGroups,
+            see('group', 'list'),
           );
         }
         context.stderr.lines(leftBehind(session, log.state));
       }),
     );
-}
-
-interface Options {
-  readonly follow?: true | undefined;
-  readonly raw?: true | undefined;
-  readonly json?: true | undefined;
-  readonly grep?: RegExp | undefined;
 }
 
 function whyEmpty({ sessionId, state }: LoadedSession): string {
@@ -337,19 +333,12 @@ function whyEmpty({ sessionId, state }: LoadedSession): string {
   return `Session ${title} ran in group ${inherited.groupId}. See its log: ${log}`;
 }
 
-const seeGroups = see('group', 'list');
-
 /** Why following ended before the session did, with the next steps; empty if the session has finished. */
 function leftBehind({ sessionId }: LoadedSession, state: GroupState | null): readonly string[] {
   const status = state?.sessions.get(sessionId)?.state.status;
   if (state === null || status === undefined) return ['The session was removed.'];
   if (status === 'completed' || status === 'failed') return [];
   return [`Session ${titleOf(state, sessionId)} is ${status}, and its group has no runner.`, ...nextSteps(state)];
-}
-
-function sinkFor({ stdout }: Context, session: LoadedSession, { raw, json, grep }: Options): TranscriptSink {
-  if (json) return jsonSink(stdout, grep, session);
-  return raw ? rawSink(stdout, grep) : readableSink(stdout, grep);
 }
 
 /** `look` prints what is new; true = more may follow. */

@@ -216,7 +216,6 @@ const warned: Readonly<Record<Warning['code'], string>> = {
   'other-model': 'Another model answered.',
   'unfinished-answer': 'The last answer of the model is incomplete.',
   'unknown-end': 'claude ended in an unknown way. Check its work.',
-  'unknown-line': 'claude printed a line of an unknown kind.',
   workspace: 'Something about the worktree or repository needs attention.',
 };
 

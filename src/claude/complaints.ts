@@ -41,8 +41,8 @@ export function noteServer(complaints: Complaints, name: string, status: string)
   note(complaints, 'mcp-server', `The MCP server ${cleanLine(name, reasonChars)} ${why}, so its tools were missing`);
 }
 
-export function noteWords(complaints: Complaints, words: string, code: Warning['code'] = 'claude-reports'): void {
-  note(complaints, code, `claude reports: ${cleanLine(words, reasonChars).replace(/\.$/, '')}`);
+export function noteWords(complaints: Complaints, words: string): void {
+  note(complaints, 'claude-reports', `claude reports: ${cleanLine(words, reasonChars).replace(/\.$/, '')}`);
 }
 
 export function complaintsOf(complaints: Complaints, stderr = ''): Warning[] {

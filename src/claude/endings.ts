@@ -87,24 +87,6 @@ export const stopReasons: Readonly<Record<string, 'whole' | 'unfinished' | 'refu
   refusal: 'refused',
 };
 
-/** `system` lines to ignore. Any other unknown line is a warning. */
-export const quietLines: ReadonlySet<string> = new Set(
-  [
-    // Progress and figures, which other lines contain as well.
-    'api_error hook_progress status stop_hook_summary task_notification task_progress task_started task_summary',
-    'task_updated thinking thinking_tokens turn_duration agents_killed away_summary post_turn_summary memory_recall',
-    'memory_saved session_title_changed session_metadata shell_cwd task_list_statuses commands_changed',
-    'per_turn_effort_changed permission_check_status local_command_output vcs_state_changed code_change_published',
-    'model_refusal_no_fallback session_writes_lost',
-    // For a user at a terminal, a host program that keeps files or answers, or a claude in the cloud.
-    'cloud_session_delta control_request_progress dev_intent elicitation_complete feedback_draft_queued',
-    'file_attachments_missing file_snapshot files_persisted inherited_asks_settled late_allow_not_run mirror_error',
-    'peer_message_hold permission_retry scheduled_task_fire turn_handoff_available turn_preempted ui_focus',
-    'ui_invalidate ui_log ui_notify ui_notify_cancel ui_panes ui_placed ui_scroll ui_status ui_toast',
-    'upgrade_relay_marker worker_shutting_down',
-  ].flatMap((names) => names.split(' ')),
-);
-
 export function endingOf(result: { readonly subtype: string; readonly terminalReason?: string }): 'result' | Ending {
   return endings[result.terminalReason ?? bySubtype[result.subtype] ?? ''] ?? 'result';
 }

@@ -4,7 +4,6 @@ import type { ItemRequest } from '../core/item.ts';
 import { wordPattern } from '../core/values.ts';
 import { isObject, type JsonObject, parseJson } from '../store/json.ts';
 import type { HookFailure } from './complaints.ts';
-import { quietLines } from './endings.ts';
 import { count, list, mapped, number, object, objects, optional, secondsAsMs, text, usd } from './lenient.ts';
 import type { PricedTokens } from './pricing.ts';
 import { callIn } from './questions.ts';
@@ -37,7 +36,7 @@ type Body =
   | ControlResponseMessage
   | TaskMessage
   /** A warning that claude would show a user at a terminal. */
-  | { readonly kind: 'notice'; readonly text: string; readonly code?: 'unknown-line' }
+  | { readonly kind: 'notice'; readonly text: string }
   | ({ readonly kind: 'denied' } & DeniedToolCall)
   /**
    * claude is idle when it waits for input. It is busy from the start of a turn, also between a turn's result and the
@@ -218,9 +217,7 @@ function noticeIn(subtype: string, value: JsonObject): Body {
     const most = `claude advises at most ${count(limit)}`;
     return { kind: 'notice', text: `CLAUDE.md and rules have ${count(chars)} characters together; ${most}` };
   }
-  const type = `system/${subtype}`;
-  if (quietLines.has(subtype)) return { kind: 'other', type };
-  return { kind: 'notice', code: 'unknown-line', text: `an unknown notice (${type})` };
+  return { kind: 'other', type: `system/${subtype}` };
 }
 
 /** A hook objects by its JSON output, or with exit code 2 and its reason on stderr. */

@@ -189,10 +189,6 @@ function judgeSilence(input: JudgeInput): AttemptVerdict {
       transient: true,
     };
   }
-  if (exit.kind === 'exited' && exit.code === 127 && /^cannot execute /.test(lastLine(input))) {
-    const next = 'Check that the claude program is complete and built for this machine.';
-    return { status: 'failed', reason: 'claude-missing', message: `The system ${lastLine(input)}.`, next };
-  }
   return {
     status: 'failed',
     reason: 'no-result',

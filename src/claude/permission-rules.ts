@@ -71,19 +71,11 @@ function wantedRules(tool: string, input: JsonObject): string[] {
       return [path.startsWith('/') ? `Read(/${path})` : 'Read'];
     }
     case 'WebFetch': {
-      const host = hostOf(text(input.url) ?? '');
-      return [host === null ? 'WebFetch' : `WebFetch(domain:${host})`];
+      const host = URL.parse(text(input.url) ?? '')?.hostname;
+      return [host === undefined ? 'WebFetch' : `WebFetch(domain:${host})`];
     }
     default:
       return tool === '' ? [] : [tool];
-  }
-}
-
-function hostOf(url: string): string | null {
-  try {
-    return new URL(url).hostname;
-  } catch {
-    return null;
   }
 }
 

@@ -199,7 +199,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       foldHook(s, m);
       break;
     case 'notice':
-      noteWords(s.complaints, m.text, m.code);
+      noteWords(s.complaints, m.text);
       break;
     case 'other-model':
       s.otherModel = { asked: m.asked, answered: m.answered };

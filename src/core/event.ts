@@ -110,7 +110,6 @@ export interface Warning {
     | 'empty-result'
     | 'unfinished-answer'
     | 'unknown-end'
-    | 'unknown-line'
     | 'other-model'
     | 'leftover-processes'
     | 'limit-reached'

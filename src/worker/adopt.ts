@@ -54,21 +54,9 @@ const bytesChecked = 1_000_000;
 
 /** It has printed a line that follows its prompt. */
 export function hasOutput({ files }: World, { offset }: Pick<Attempt, 'offset'>, transcript: string): boolean {
-  if ((files.info(transcript)?.size ?? 0) <= offset) return false;
-  const file = files.openRead(transcript);
-  if (file === null) return false;
-  try {
-    const parts: Uint8Array[] = [];
-    for (let at = offset; at < offset + bytesChecked; ) {
-      const part = file.read(at, bytesChecked);
-      if (part.length === 0) return hasItsTask(Buffer.concat(parts).toString());
-      parts.push(part);
-      at += part.length;
-    }
-    return true;
-  } finally {
-    file.close();
-  }
+  const bytes = (files.info(transcript)?.size ?? 0) - offset;
+  if (bytes <= 0 || bytes > bytesChecked) return bytes > 0;
+  return hasItsTask(new TextDecoder().decode(files.readBytes(transcript, offset, bytes)));
 }
 
 function attached(world: World, attemptId: string, process: ProcessIdentity): RunningProcess | null {

@@ -8,7 +8,6 @@ import { parseJson } from '../../store/json.ts';
 import type { World } from '../../system/world.ts';
 import { object, text } from '../lenient.ts';
 import { cleanLine } from '../text.ts';
-import { versionOf } from './program.ts';
 import type { Environment } from './variables.ts';
 import { isOn, type loginVariables, providerSwitches } from './variables.ts';
 
@@ -81,9 +80,6 @@ export async function checkLogin(
   const status = readStatus(stdout);
   if (status?.loggedIn === true) return ok({ method: status.method });
   if (status === undefined) {
-    // The file may be a different program.
-    const version = await versionOf(world, program, env);
-    if (!version.ok) return version;
     const said = cleanLine(stderr === '' ? stdout : stderr, 300);
     const how = exitCode === null ? 'timed out' : `ended with exit code ${exitCode}`;
     const message = `\`claude auth status\` ${how}${said === '' ? '' : `: ${said.replace(/\.$/, '')}`}.`;

@@ -103,7 +103,7 @@ export function freshFiles(git: Git, copies: HandoverCopies): string[] {
 
 /** Files named like ours that are the session's work, as paths from the top. */
 export async function workNotPlaced(git: Git, copies: HandoverCopies): Promise<readonly string[]> {
-  const names = copies.takesPart ? [...readMemory(git, copies).texts.keys()] : [];
+  const names = copies.takesPart ? [...readMemory(git, copies).keys()] : [];
   const placed = new Set(names.map((name) => fromTop(copies, name)));
   const found = await workUnderOurNames(git, copies.top, placed);
   return found.ok ? found.value : [];
@@ -114,11 +114,11 @@ function withoutOriginal(git: Git, copies: HandoverCopies, memory: Memory): read
   const known = new Set(namesIn(git, copies.home));
   const alone = namesIn(git, copies.folder).filter((name) => !known.has(name));
   const changed = alone.filter((name) => {
-    const before = memory.texts.get(name);
+    const before = memory.get(name);
     // A file with recorded content was not created by the session: the project was moved or another branch lacks it.
     return before !== undefined && before !== textOf(git, join(copies.folder, name));
   });
-  return [alone.filter((name) => !memory.texts.has(name)), changed];
+  return [alone.filter((name) => !memory.has(name)), changed];
 }
 
 /** Before an attempt: merges earlier changes back, then copies the project's present files. */
@@ -139,7 +139,7 @@ async function refreshCopies(
 
 /** Deleted by the session. A file unknown to git was more likely removed by `git clean`. */
 async function isDeleted(git: Git, copies: HandoverCopies, name: string, memory: Memory): Promise<boolean> {
-  if (!memory.texts.has(name)) return false;
+  if (!memory.has(name)) return false;
   const committed = await before(git, copies, name);
   return committed.ok && committed.value.length > 0;
 }
@@ -162,29 +162,18 @@ function fromTop({ folder, top }: HandoverCopies, name: string): string {
 }
 
 /** The last common content of each copy and its original, by path below the project. */
-interface Memory {
-  readonly texts: Map<string, string>;
-  isChanged: boolean;
-}
+type Memory = Map<string, string>;
 
 function readMemory({ world: { files } }: Git, { memory }: HandoverCopies): Memory {
   const kept = parseOwn<{ readonly files: Readonly<Record<string, string>> }>(files.readText(memory));
-  const entries = Object.entries(kept?.files ?? {}).map(([name, text]) => [
-    name,
-    Buffer.from(text, 'base64').toString('latin1'),
-  ]);
-  return { texts: new Map(entries as [string, string][]), isChanged: false };
-}
-
-function record(memory: Memory, name: string, text: string): void {
-  memory.isChanged ||= memory.texts.get(name) !== text;
-  memory.texts.set(name, text);
+  const entries = Object.entries(kept?.files ?? {});
+  return new Map(entries.map(([name, text]) => [name, Buffer.from(text, 'base64').toString('latin1')]));
 }
 
 /** If this is not saved, the files are merged again, which is harmless. */
-function save({ world: { files } }: Git, copies: HandoverCopies, { texts, isChanged }: Memory): void {
-  if (!isChanged) return;
-  const entries = [...texts].map(([name, text]) => [name, Buffer.from(text, 'latin1').toString('base64')]);
+function save({ world: { files } }: Git, copies: HandoverCopies, memory: Memory): void {
+  if (memory.size === 0) return;
+  const entries = [...memory].map(([name, text]) => [name, Buffer.from(text, 'latin1').toString('base64')]);
   const value = { version: 1, files: Object.fromEntries(entries) };
   ignoringSystemErrors(() => files.writeAtomic(copies.memory, `${JSON.stringify(value)}\n`, { durable: true }));
 }
@@ -195,7 +184,7 @@ async function copyOneBack(git: Git, copies: HandoverCopies, name: string, memor
   try {
     const theirs = readCopy(git, copies, name);
     if (!theirs.ok) return theirs;
-    const known = memory.texts.get(name);
+    const known = memory.get(name);
     if (theirs.value === null || theirs.value === known) return ok(theirs.value !== null);
     const now = theirs.value;
     if (latin1(files.readBytes(path, 0, bytesMax + 1)) !== now) {
@@ -212,7 +201,7 @@ async function copyOneBack(git: Git, copies: HandoverCopies, name: string, memor
       });
       if (!updated.ok) return updated;
     }
-    record(memory, name, now);
+    memory.set(name, now);
     return ok(true);
   } catch (error) {
     return { ok: false, failure: systemFailure(file, error) };
@@ -257,7 +246,7 @@ function refresh(git: Git, copies: HandoverCopies, name: string, memory: Memory)
       // Write before recording. Otherwise, after a crash in between, git's version would look like the session's work.
       if (!updateExclusively(files, { path, bytesMax, change: () => ok(bytes) }).ok) return;
     }
-    record(memory, name, text);
+    memory.set(name, text);
   });
 }
 

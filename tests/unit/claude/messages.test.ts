@@ -182,7 +182,7 @@ describe('parseLine', () => {
     ['{"type":"assis', { kind: 'malformed', text: '{"type":"assis' }],
     ['{}', { kind: 'other', type: '' }],
     ['{"type":42}', { kind: 'other', type: '' }],
-    ['{"type":"system"}', { kind: 'notice', code: 'unknown-line', text: 'an unknown notice (system/)' }],
+    ['{"type":"system"}', { kind: 'other', type: 'system/' }],
     ['{"type":"brand_new","session_id":"s"}', { kind: 'other', type: 'brand_new', claudeSessionId: 's' }],
   ])('parseLine reads the line %j as %j', (line, expected) => {
     expect<unknown>(parseLine(line)).toEqual(expected);

@@ -74,7 +74,8 @@ export interface SessionFigures {
   readonly attempts: number;
 }
 
-export interface SessionProgress extends SessionFigures {
+/** Of a running session with the activity of its attempt. */
+export interface SessionProgress extends SessionFigures, Omit<LiveSession, 'recentTools' | 'usage'> {
   readonly id: SessionId;
   readonly name?: string;
   readonly projectPath: string;
@@ -94,14 +95,6 @@ export interface SessionProgress extends SessionFigures {
   readonly on?: readonly string[];
   /** ISO 8601: it resumes by itself, but not before. */
   readonly retryAt?: string;
-  readonly currentTool?: string;
-  readonly lastText?: string;
-  readonly retry?: ApiRetry;
-  /** Of the running attempt; a warning of the session reports ended ones. */
-  readonly denied?: DenialSummary;
-  readonly silentMs?: number;
-  readonly tasks?: TaskCounts;
-  readonly slot?: SlotWait;
   readonly startedAt?: string;
   readonly endedAt?: string;
 }
@@ -185,6 +178,7 @@ function sessionProgress(
 ): SessionProgress {
   const { definition } = record;
   const now = record.state.status === 'running' ? live.get(definition.id) : undefined;
+  const { usage, recentTools: _, ...activity } = now ?? {};
   return {
     id: definition.id,
     ...defined({ name: definition.name }),
@@ -193,24 +187,13 @@ function sessionProgress(
     ...(record.state.status === 'running'
       ? { phase: phaseOf(record.state.attempt) }
       : verdictFields(state, record, verdicts(record))),
-    ...(now?.slot === undefined ? {} : slotExplanation(state, now.slot)),
+    ...(now?.slot === undefined ? {} : { reason: slotReason, message: slotSentence(state, now.slot) }),
     ...(definition.dependsOn.length > 0 ? { dependsOn: definition.dependsOn } : {}),
-    ...defined({
-      host: record.host,
-      currentTool: now?.currentTool,
-      lastText: now?.lastText,
-      retry: now?.retry,
-      denied: now?.denied,
-      silentMs: now?.silentMs,
-      tasks: now?.tasks,
-    }),
-    ...sessionFigures(record, now?.usage),
+    ...defined({ host: record.host }),
+    ...activity,
+    ...sessionFigures(record, usage),
     ...defined({ startedAt: record.startedAt, endedAt: record.endedAt }),
   };
-}
-
-function slotExplanation(state: GroupState, slot: SlotWait) {
-  return { reason: slotReason, message: slotSentence(state, slot), slot };
 }
 
 type VerdictFields = Pick<SessionProgress, 'reason' | 'message' | 'why' | 'waitsFor' | 'on' | 'retryAt'>;

@@ -5,7 +5,7 @@ import type { World } from '../system/world.ts';
 import type { BookedFact } from '../worker/facts.ts';
 import { bookedEvents } from './fact-events.ts';
 import type { LinkFleet } from './open-fleet.ts';
-import { RemoteAttempts, type RemoteAttemptsOptions } from './remote-attempts.ts';
+import { RemoteAttempts } from './remote-attempts.ts';
 
 /** How long to wait for the reports, in milliseconds. */
 const waitMs = 10_000;
@@ -15,44 +15,34 @@ export async function recordLateCosts(world: World, writer: GroupWriter, link: L
   const before = countUnreported(state);
   const linked = before === 0 ? null : await link(state.group.id);
   if (!linked?.ok) return 0;
-  const facts: BookedFact[] = [];
-  let isOver = false;
-  let wake = (): void => {};
-  const enqueue: RemoteAttemptsOptions['enqueue'] = (fact) => {
-    if (fact.kind === 'booked') facts.push(fact);
-    wake();
+  const { promise: over, resolve, reject } = Promise.withResolvers<void>();
+  const take = (fact: BookedFact): void => {
+    try {
+      for (const event of writer.record(bookedEvents(state, fact))) elsewhere.tell(event);
+      if (countUnreported(state) === 0) resolve();
+    } catch (error) {
+      reject(error);
+    }
   };
   const elsewhere = new RemoteAttempts(world, {
     openFleet: linked.value,
     paths,
     state: () => state,
-    workers: none,
-    enqueue,
+    workers: new Map(),
+    enqueue: (fact) => {
+      if (fact.kind === 'booked') queueMicrotask(() => take(fact));
+    },
   });
-  const cancel = world.clock.after(waitMs, () => {
-    isOver = true;
-    wake();
-  });
+  const cancel = world.clock.after(waitMs, resolve);
   try {
     elsewhere.begin();
-    while (!isOver && countUnreported(state) > 0) {
-      for (const fact of facts.splice(0)) {
-        for (const event of writer.record(bookedEvents(state, fact))) elsewhere.tell(event);
-      }
-      if (countUnreported(state) > 0) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    }
+    await over;
   } finally {
     cancel();
     await elsewhere.close();
   }
   return before - countUnreported(state);
 }
-
-const none: ReadonlyMap<never, never> = new Map<never, never>();
 
 /** Counts lost attempts whose cost is still held. */
 function countUnreported({ sessions }: GroupState): number {

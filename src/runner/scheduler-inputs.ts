@@ -39,17 +39,12 @@ export interface SchedulerInputsOptions {
   readonly dayCapUsd?: number;
 }
 
-/** See SchedulingContext.fleet. */
-export type FleetViewSource = (() => FleetView | null) | undefined;
-
 export class SchedulerInputs {
   readonly #world: World;
-  readonly #gate: LimitGate;
+  readonly #options: SchedulerInputsOptions;
   readonly #room: MemoryRoom;
-  readonly #checkouts: Checkouts;
-  readonly #slots: CommandSlots;
   readonly #workers: Workers;
-  readonly #fleet: FleetViewSource;
+  readonly #fleet: (() => FleetView | null) | undefined;
   /** Milliseconds since the model last answered any session of this run; Infinity = never. */
   #unservedMs = Number.POSITIVE_INFINITY;
   #servedAtMs = Number.NEGATIVE_INFINITY;
@@ -58,17 +53,17 @@ export class SchedulerInputs {
   /** Milliseconds since the outage was noticed; null = there is none. */
   #outMs: number | null = null;
 
+  /** `fleet`: as in SchedulingContext. */
   constructor(
     world: World,
-    { root, gate, checkouts, slots, dayCapUsd: capUsd }: SchedulerInputsOptions,
+    options: SchedulerInputsOptions,
     workers: Workers,
-    fleet: FleetViewSource,
+    fleet: (() => FleetView | null) | undefined,
   ) {
+    const { root, dayCapUsd: capUsd } = options;
     this.#world = world;
-    this.#gate = gate;
+    this.#options = options;
     this.#room = watchRoom(world, root);
-    this.#checkouts = checkouts;
-    this.#slots = slots;
     this.#workers = workers;
     this.#fleet = fleet;
     const spending = daySpending(world, root);
@@ -83,7 +78,7 @@ export class SchedulerInputs {
     for (const fact of facts) {
       if (fact.kind !== 'ended' || fact.outcome.status !== 'paused' || fact.outcome.reason !== 'limit') continue;
       if (parkedUntilMs(fact, group.config.onLimit, this.#world.clock.now()) !== null) continue;
-      this.#gate.close(fact.outcome.resetsAtMs, fact.outcome.limitType);
+      this.#options.gate.close(fact.outcome.resetsAtMs, fact.outcome.limitType);
     }
   }
 
@@ -113,14 +108,14 @@ export class SchedulerInputs {
   }
 
   get isLimited(): boolean {
-    return this.#gate.read() !== null;
+    return this.#options.gate.read() !== null;
   }
 
   /** Events for changes of the gate; opens it when the model has answered since the reset. */
   gateEvents(state: GroupState): EventBody[] {
-    let reading = this.#gate.read();
+    let reading = this.#options.gate.read();
     if (reading !== null && this.#answeredAfter(reading)) {
-      this.#gate.open();
+      this.#options.gate.open();
       reading = null;
     }
     const known = state.limitResetsAt;
@@ -133,7 +128,7 @@ export class SchedulerInputs {
   decisions(state: GroupState): readonly Decision[] {
     const context = this.#context(state);
     this.#verdicts = verdictsOf(state, context);
-    return this.#checkouts.claimed(state, decide(state, context));
+    return this.#options.checkouts.claimed(state, decide(state, context));
   }
 
   /** Why the session is not running, from the inputs of the last decisions. */
@@ -151,7 +146,7 @@ export class SchedulerInputs {
     const room = waiting ? this.#room.forStarts(state.group.config, this.#starting(state)) : undefined;
     return {
       preparingMax: 2 * this.#world.machine.cores,
-      inQueue: { has: (id) => this.#slots.isWaiting(id) },
+      inQueue: { has: (id) => this.#options.slots.isWaiting(id) },
       nowMs,
       busy: this.#among((worker) => worker.stream.openTools.size > 0),
       answered: this.#among((worker) => worker.stream.messages > 0),
@@ -162,7 +157,7 @@ export class SchedulerInputs {
       ...(gate === null ? {} : { gate }),
       ...defined({ room }),
       ...(state.running.size > 0 && this.#room.isDiskLow() ? { isDiskLow: true } : {}),
-      others: this.#checkouts.others,
+      others: this.#options.checkouts.others,
       ...(this.#fleet === undefined ? {} : { fleet: this.#fleet() }),
     };
   }
@@ -192,10 +187,11 @@ export class SchedulerInputs {
 
   /** The probe is claimed only when a session is ready and no running session could detect the reset. */
   #gateFor(state: GroupState, nowMs: number): Gate | null {
-    const reading = this.#gate.read();
+    const reading = this.#options.gate.read();
     if (reading === null) return null;
     const wanted = nowMs >= reading.untilMs && state.running.size === 0 && readySessions(state).length > 0;
-    const mayProbe = wanted && reading.probe !== 'other' && (reading.probe === 'mine' || this.#gate.claimProbe());
+    const mayProbe =
+      wanted && reading.probe !== 'other' && (reading.probe === 'mine' || this.#options.gate.claimProbe());
     return { untilMs: reading.untilMs, mayProbe, isThrottled: reading.limitType === throttled };
   }
 

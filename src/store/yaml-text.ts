@@ -68,25 +68,22 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Validated
     ok: false,
     problems: [{ file, line: 1 + linesBefore, column: 1, message }],
   });
+  const refuseAt = (offset: number, sentence: (source: string, column: number) => string): Validated<YamlText> => {
+    const problem = at(offset, '');
+    const source = text.split('\n')[problem.line - linesBefore - 1]?.trimEnd() ?? '';
+    const message = sentence(source, problem.column);
+    return { ok: false, problems: [{ ...problem, message, frame: frameOf(problem, source) }] };
+  };
   if (Buffer.byteLength(text) > yamlBytesMax) return refuse(`is larger than ${yamlBytesMax / 1024 ** 2} MiB`);
   try {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
     const [error] = document.errors.toSorted((a, b) => a.pos[0] - b.pos[0]);
-    if (error !== undefined) {
-      const problem = at(error.pos[0], '');
-      const source = text.split('\n')[problem.line - linesBefore - 1]?.trimEnd() ?? '';
-      return {
-        ok: false,
-        problems: [{ ...problem, message: sentenceOf(error, source, problem.column), frame: frameOf(problem, source) }],
-      };
-    }
+    if (error !== undefined) return refuseAt(error.pos[0], (...place) => sentenceOf(error, ...place));
     const root = document.contents;
     const alias = danglingAlias(document);
     if (alias !== null) {
       const message = `there is no anchor "&${alias.source}"; quote text that starts with "*"`;
-      const problem = at(alias.range?.[0] ?? 0, message);
-      const source = text.split('\n')[problem.line - linesBefore - 1]?.trimEnd() ?? '';
-      return { ok: false, problems: [{ ...problem, frame: frameOf(problem, source) }] };
+      return refuseAt(alias.range?.[0] ?? 0, () => message);
     }
     return {
       ok: true,

@@ -115,34 +115,30 @@ function openRegular(path: string): number | null {
   return null;
 }
 
-function openRead(path: string): ReadFile | null {
-  const fd = openRegular(path);
-  return fd === null ? null : new OpenRead(fd);
-}
-
 /** Shared by all files: most reads are short, and allocating a large buffer costs more than the read. */
 let readRoom = new Uint8Array(0);
 const nothing = new Uint8Array(0);
 
-class OpenRead implements ReadFile {
-  readonly #fd: number;
-  #open = true;
+function openRead(path: string): ReadFile | null {
+  const fd = openRegular(path);
+  if (fd === null) return null;
+  return {
+    read(offset, maxBytes) {
+      if (readRoom.length < maxBytes) readRoom = new Uint8Array(maxBytes);
+      const count = readSync(fd, readRoom, 0, maxBytes, offset);
+      return count === 0 ? nothing : readRoom.slice(0, count);
+    },
+    close: closeOnce(fd),
+  };
+}
 
-  constructor(fd: number) {
-    this.#fd = fd;
-  }
-
-  read(offset: number, maxBytes: number): Uint8Array {
-    if (readRoom.length < maxBytes) readRoom = new Uint8Array(maxBytes);
-    const count = readSync(this.#fd, readRoom, 0, maxBytes, offset);
-    return count === 0 ? nothing : readRoom.slice(0, count);
-  }
-
-  close(): void {
-    // A second close could close another file with the same descriptor.
-    if (this.#open) closeSync(this.#fd);
-    this.#open = false;
-  }
+/** A second close could close another file with the same descriptor. */
+function closeOnce(fd: number): () => void {
+  let isOpen = true;
+  return () => {
+    if (isOpen) closeSync(fd);
+    isOpen = false;
+  };
 }
 
 function readBytes(path: string, offset: number, maxBytes: number): Uint8Array {
@@ -209,54 +205,34 @@ function removeQuietly(path: string): void {
 }
 
 function openAppend(path: string): AppendFile {
-  return new OpenFile(path);
-}
-
-class OpenFile implements AppendFile {
-  readonly #path: string;
-  readonly #fd: number;
-  #size: number;
-  #open = true;
-  #named = false;
-
-  constructor(path: string) {
-    this.#path = path;
-    this.#fd = openPrivate(path, constants.O_WRONLY | constants.O_APPEND);
-    this.#size = fstatSync(this.#fd).size;
-  }
-
-  get size(): number {
-    return this.#size;
-  }
-
-  append(text: string): void {
-    this.appendBytes(Buffer.from(text));
-  }
-
-  appendBytes(bytes: Uint8Array): void {
+  const fd = openPrivate(path, constants.O_WRONLY | constants.O_APPEND);
+  let { size } = fstatSync(fd);
+  let isNamed = false;
+  const appendBytes = (bytes: Uint8Array): void => {
     let done = 0;
     try {
-      while (done < bytes.length) done += writeSync(this.#fd, bytes, done);
+      while (done < bytes.length) done += writeSync(fd, bytes, done);
     } catch (error) {
       // A full disk accepts part of a line.
-      if (done > 0) ftruncateSync(this.#fd, this.#size);
+      if (done > 0) ftruncateSync(fd, size);
       throw error;
     }
-    this.#size += done;
-  }
-
-  sync(): void {
-    fdatasyncSync(this.#fd);
-    // The file may be new: without its directory entry its bytes would still be lost.
-    if (!this.#named) syncFolder(dirname(this.#path));
-    this.#named = true;
-  }
-
-  close(): void {
-    // A second close could close another file with the same descriptor.
-    if (this.#open) closeSync(this.#fd);
-    this.#open = false;
-  }
+    size += done;
+  };
+  return {
+    get size() {
+      return size;
+    },
+    append: (text) => appendBytes(Buffer.from(text)),
+    appendBytes,
+    sync() {
+      fdatasyncSync(fd);
+      // The file may be new: without its directory entry its bytes would still be lost.
+      if (!isNamed) syncFolder(dirname(path));
+      isNamed = true;
+    },
+    close: closeOnce(fd),
+  };
 }
 
 function truncate(path: string, size: number): void {

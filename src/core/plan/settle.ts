@@ -25,7 +25,9 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   if (counts.completed === sessions.size) return [{ do: 'settle', status: 'completed' }];
   const ready = readySessions(state);
   const left = ready.length > 0;
-  if (holding !== null && (left || isAccountsTrouble(state))) return [settleHeld(state, holding, left)];
+  // Where no work failed, the group pauses even when nothing is left to start, and resumes when the cause is fixed.
+  if (holding !== null && (left || hasFailed(state, (reason) => notTheirs.has(reason))))
+    return [settleHeld(state, holding, left)];
   if (left) return settleDry(state, ready);
   const wave = waveSettlement(state);
   if (wave !== null) return [{ do: 'settle', status: 'paused', reason: 'waits-for-wave', message: wave }];
@@ -58,30 +60,21 @@ export function waitingText(state: GroupState): string {
   return `${count} ${count === 1 ? 'question waits' : 'questions wait'} for an answer.`;
 }
 
-function needsAnybody({ failed, sessions }: GroupState): boolean {
-  for (const id of failed) {
+function hasFailed({ failed, sessions }: GroupState, isMeant: (reason: string) => boolean): boolean {
+  return [...failed].some((id) => {
     const session = sessions.get(id)?.state;
-    if (session?.status === 'failed' && needsPerson(session.failure.reason)) return true;
-  }
-  return false;
+    return session?.status === 'failed' && isMeant(session.failure.reason);
+  });
 }
 
 /** Why nothing new may start although there are slots; null when starting is allowed. */
 export function startBlocker(state: GroupState): string | null {
-  if (needsAnybody(state)) return 'needs-person';
+  if (hasFailed(state, needsPerson)) return 'needs-person';
   return state.failed.size >= state.group.config.errorThreshold ? 'error-threshold' : null;
 }
 
 /** A login or a claude that cannot be used says nothing about a session's work. */
 const notTheirs: ReadonlySet<string> = new Set(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
-
-/** No work failed: the group pauses even when nothing is left to start, and resumes when the cause is fixed. */
-function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
-  return [...failed].some((id) => {
-    const session = sessions.get(id)?.state;
-    return session?.status === 'failed' && notTheirs.has(session.failure.reason);
-  });
-}
 
 export function blockerHold(state: GroupState, reason: string): WaitReason {
   const message =

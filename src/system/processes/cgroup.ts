@@ -96,12 +96,6 @@ export function joinCommand(folder: string): string[] {
   return ['/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', join(folder, 'cgroup.procs')];
 }
 
-export interface Group {
-  readonly folder: string;
-  /** Folder of the group for its first process: an inner one, or the group itself. */
-  readonly inner: string;
-}
-
 export class Cgroups {
   readonly #hierarchy: Hierarchy;
   /** Groups created here, by name; null = it is gone. */
@@ -116,13 +110,16 @@ export class Cgroups {
     removeAbandoned(hierarchy.own, system);
   }
 
-  /** Creates the group; null when it cannot be created or limited. */
-  make(name: string, limits: Limits = {}): Group | null {
+  /**
+   * Creates the group. Returns the folder for its first process: an inner one, or the group itself; null when it cannot
+   * be created or limited.
+   */
+  make(name: string, limits: Limits = {}): string | null {
     const folder = join(this.#hierarchy.own, folderNameOf(name));
     try {
       if (!existsSync(folder)) this.#system.makeFolder(folder);
       this.#folders.set(name, folder);
-      return { folder, inner: this.#limit(folder, limits) };
+      return this.#limit(folder, limits);
     } catch {
       this.end(name);
       return null;
@@ -254,18 +251,15 @@ function folderNameOf(name: string): string {
 
 /** Folders of our groups, by their names. */
 function foldersBelow(folder: string): Map<string, string> {
-  const found = new Map<string, string>();
-  for (const path of foldersIn(folder)) {
-    if (basename(path).startsWith(prefix)) found.set(basename(path), path);
-    for (const [name, deeper] of foldersBelow(path)) found.set(name, deeper);
-  }
-  return found;
+  return new Map(treeOf(folder).map((path) => [basename(path), path]));
 }
 
 /** A runner started by a session has its groups in the session's. */
 function membersOf(folder: string): number[] {
   // 0: a process of another pid namespace, which has no pid here.
-  return [...pidsIn(folder).filter((pid) => pid > 0), ...foldersIn(folder).flatMap(membersOf)];
+  return treeOf(folder)
+    .flatMap(pidsIn)
+    .filter((pid) => pid > 0);
 }
 
 function pidsIn(folder: string): number[] {
@@ -303,6 +297,7 @@ function hitsOf(folder: string): LimitKind[] {
   });
 }
 
+/** The folder and all below it, each before those in it. */
 function treeOf(folder: string): string[] {
   return [folder, ...foldersIn(folder).flatMap(treeOf)];
 }
@@ -314,8 +309,7 @@ function isPopulated(folder: string): boolean {
 
 /** Its files are virtual and go with it. */
 function removeTree(folder: string, system: CgroupSystem): void {
-  for (const path of foldersIn(folder)) removeTree(path, system);
-  system.removeFolder(folder);
+  for (const path of treeOf(folder).reverse()) system.removeFolder(path);
 }
 
 function removeAbandoned(own: string, system: CgroupSystem): void {

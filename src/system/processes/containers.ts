@@ -6,7 +6,7 @@
 import { readlinkSync } from 'node:fs';
 import { becomeSubreaper, waitForEnded } from '../libc.ts';
 import type { Containment, LimitKind, Limits } from '../world.ts';
-import type { Cgroups, Group } from './cgroup.ts';
+import type { Cgroups } from './cgroup.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './proc-table.ts';
 import { helperMark, isStartedHere } from './program.ts';
@@ -97,8 +97,8 @@ export class Containers {
     return ours;
   }
 
-  /** The new control group of that name; null when impossible, or impossible with these limits. */
-  makeGroup(name: string, limits: Limits | undefined): Group | null {
+  /** The folder of the new control group of that name; null when impossible, or impossible with these limits. */
+  makeGroup(name: string, limits: Limits | undefined): string | null {
     // Limits must be prepared before they can be set.
     if (limits !== undefined) this.limits();
     return this.#groups?.make(name, limits) ?? null;

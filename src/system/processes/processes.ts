@@ -130,7 +130,7 @@ function startProgram(
   try {
     // A shell would report a program that cannot be executed only by its exit code.
     if (group !== null) accessSync(program, constants.X_OK);
-    const join = group === null ? [] : joinCommand(group.inner);
+    const join = group === null ? [] : joinCommand(group);
     const child = Bun.spawn([...join, program, ...args], {
       cwd,
       env: { ...env },

@@ -46,7 +46,7 @@ describe('preparing control groups', () => {
       expect(tree.written).toEqual([]);
       expect(groups.make('a', limits)).toBeNull();
       expect(existsSync(folderOf(tree, 'a'))).toBe(false);
-      expect(groups.make('a')).toEqual({ folder: folderOf(tree, 'a'), inner: folderOf(tree, 'a') });
+      expect(groups.make('a')).toBe(folderOf(tree, 'a'));
       groups.end('a');
     }
   });
@@ -67,15 +67,16 @@ describe('limited control group', () => {
   test('limits are set on a group around claude’s own group, so that claude can create others', () => {
     const { tree, groups } = scope(['memory', 'pids']);
     groups.limits(ours);
-    const made = unwrapGroup(groups.make('a', limits));
-    expect(made.inner).toBe(join(made.folder, 'session'));
-    expect([text(made.folder, 'memory.max'), text(made.folder, 'pids.max')]).toEqual(['3000000000', '64']);
-    expect(text(made.folder, 'memory.swap.max')).toBe('0');
-    expect(text(made.folder, 'cgroup.subtree_control')).toBe('memory pids');
-    tree.start(made.inner, 300, 301);
+    const folder = folderOf(tree, 'a');
+    const inner = join(folder, 'session');
+    expect(groups.make('a', limits)).toBe(inner);
+    expect([text(folder, 'memory.max'), text(folder, 'pids.max')]).toEqual(['3000000000', '64']);
+    expect(text(folder, 'memory.swap.max')).toBe('0');
+    expect(text(folder, 'cgroup.subtree_control')).toBe('memory pids');
+    tree.start(inner, 300, 301);
     expect(groups.members('a')).toEqual([300, 301]);
     expect(groups.end('a')).toBe(true);
-    expect(existsSync(made.folder)).toBe(false);
+    expect(existsSync(folder)).toBe(false);
   });
 
   const reached: [string, string[], string, string[]][] = [
@@ -88,15 +89,16 @@ describe('limited control group', () => {
   test.each(reached)('reached limits are read before the control group ends: %s', (_, file, events, hit) => {
     const { tree, groups } = scope(['memory', 'pids']);
     groups.limits(ours);
-    const made = unwrapGroup(groups.make('a', limits));
-    tree.start(made.inner, 300);
-    writeFileSync(join(made.folder, ...file), `${events}\n`);
+    const folder = folderOf(tree, 'a');
+    const inner = groups.make('a', limits) as string;
+    tree.start(inner, 300);
+    writeFileSync(join(folder, ...file), `${events}\n`);
     // The reader need not be the runner that made the group.
     const later = new Cgroups({ own: tree.own, root: temp.path }, tree);
     expect(later.hits('a')).toEqual(hit as ReturnType<Cgroups['hits']>);
     expect(groups.hits('a')).toEqual(hit as ReturnType<Cgroups['hits']>);
     expect(later.end('a')).toBe(true);
-    expect(existsSync(made.folder)).toBe(false);
+    expect(existsSync(folder)).toBe(false);
   });
 });
 
@@ -154,8 +156,3 @@ describe('starting with limits', () => {
     expect(processes.limitsHit(name)).toEqual([]);
   });
 });
-
-function unwrapGroup(made: ReturnType<Cgroups['make']>) {
-  if (made === null) throw new Error('the group was not made');
-  return made;
-}

@@ -382,7 +382,7 @@ function highestNumber({ sessions }: GroupState): number {
   return highest;
 }
 
-export function additionProblem(state: GroupState, session: SessionDefinition): Result<never> | null {
+function additionProblem(state: GroupState, session: SessionDefinition): Result<never> | null {
   const problem = valuesProblem(session);
   if (problem !== null) return problem;
   const graph = buildGraph([...[...state.sessions.values()].map((record) => record.definition), session]);

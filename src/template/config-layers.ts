@@ -140,7 +140,7 @@ export interface MergedSettings {
 }
 
 export function mergeSettings(layers: readonly SettingsLayer[]): MergedSettings {
-  const root = emptyBranch();
+  const root: Branch = new Map();
   for (const { layer, settings } of layers) addObject(root, settings, layer, []);
   withoutDenied(root);
   const origins = new Map<string, string>();
@@ -148,54 +148,39 @@ export function mergeSettings(layers: readonly SettingsLayer[]): MergedSettings 
   return { settings, origins: Object.fromEntries(origins) };
 }
 
-type Node = Branch | Joined | Leaf;
-interface Branch {
-  readonly kind: 'branch';
-  readonly children: Map<string, Node>;
-}
-interface Joined {
-  readonly kind: 'joined';
-  entries: { readonly value: unknown; readonly layer: string }[];
-}
-interface Leaf {
-  readonly kind: 'leaf';
+interface Entry {
   readonly value: unknown;
   readonly layer: string;
 }
+interface Branch extends Map<string, Node> {}
+/** The value of one layer, a list with the entries of all layers, or an object. */
+type Node = Entry | Entry[] | Branch;
 
-function emptyBranch(): Branch {
-  return { kind: 'branch', children: new Map() };
-}
-
-function addObject({ children }: Branch, object: JsonObject, layer: string, path: readonly string[]): void {
+function addObject(branch: Branch, object: JsonObject, layer: string, path: readonly string[]): void {
   for (const [key, value] of Object.entries(object)) {
     // As a key of its own it has no meaning, and as an assignment it would change the object itself.
-    if (key === '__proto__') continue;
-    const node = added(children.get(key), value, layer, [...path, key]);
-    if (node !== undefined) children.set(key, node);
+    if (key !== '__proto__') branch.set(key, added(branch.get(key), value, layer, [...path, key]));
   }
 }
 
 /** The value at `path` after this layer. */
-function added(before: Node | undefined, value: unknown, layer: string, path: readonly string[]): Node | undefined {
+function added(before: Node | undefined, value: unknown, layer: string, path: readonly string[]): Node {
   if (isObject(value)) {
-    if (before?.kind === 'joined') return before;
-    const branch = before?.kind === 'branch' ? before : emptyBranch();
+    if (Array.isArray(before)) return before;
+    const branch: Branch = before instanceof Map ? before : new Map();
     addObject(branch, value, layer, path);
     return branch;
   }
   if (isJoined(path) && Array.isArray(value)) {
-    const joined: Joined = before?.kind === 'joined' ? before : { kind: 'joined', entries: [] };
-    const isHook = path[0] === 'hooks';
+    const entries: Entry[] = Array.isArray(before) ? [...before] : [];
     for (const entry of value) {
       // Hooks run as often as they are listed; a repeated rule has no effect.
-      if (isHook || !joined.entries.some((known) => Bun.deepEquals(known.value, entry))) {
-        joined.entries.push({ value: entry, layer });
-      }
+      const isRepeated = path[0] !== 'hooks' && entries.some((known) => Bun.deepEquals(known.value, entry));
+      if (!isRepeated) entries.push({ value: entry, layer });
     }
-    return joined;
+    return entries;
   }
-  return before !== undefined && forbids(before) ? before : { kind: 'leaf', value, layer };
+  return before !== undefined && forbids(before) ? before : { value, layer };
 }
 
 /** Lists in which every layer's entries count. */
@@ -215,38 +200,34 @@ function isDenyKey(key: string): boolean {
 
 /** Whether removing this would allow something. */
 function forbids(node: Node): boolean {
-  if (node.kind === 'leaf') return false;
-  if (node.kind === 'joined') return true;
-  return [...node.children.values()].some(forbids);
+  return Array.isArray(node) || (node instanceof Map && [...node.values()].some(forbids));
 }
 
 /** A rule that any layer denies is neither allowed nor asked for. */
 function withoutDenied(root: Branch): void {
-  const permissions = root.children.get('permissions');
-  if (permissions?.kind !== 'branch') return;
-  const deny = permissions.children.get('deny');
-  if (deny?.kind !== 'joined') return;
-  const denied = new Set(deny.entries.map(({ value }) => value));
+  const permissions = root.get('permissions');
+  const deny = permissions instanceof Map ? permissions.get('deny') : undefined;
+  if (!(permissions instanceof Map) || !Array.isArray(deny)) return;
+  const denied = new Set(deny.map(({ value }) => value));
   for (const kind of ['allow', 'ask']) {
-    const list = permissions.children.get(kind);
-    if (list?.kind === 'joined') list.entries = list.entries.filter(({ value }) => !denied.has(value));
+    const list = permissions.get(kind);
+    if (Array.isArray(list))
+      permissions.set(
+        kind,
+        list.filter(({ value }) => !denied.has(value)),
+      );
   }
 }
 
 /** The tree as plain data; the layers go into `origins`. */
 function plain(node: Node, path: string, origins: Map<string, string>): unknown {
   const below = (key: string | number): string => (path === '' ? String(key) : `${path}.${key}`);
-  if (node.kind === 'leaf') {
-    origins.set(path, node.layer);
-    return node.value;
+  if (node instanceof Map) {
+    return Object.fromEntries([...node].map(([key, child]) => [key, plain(child, below(key), origins)]));
   }
-  if (node.kind === 'joined') {
-    return node.entries.map(({ value, layer }, index) => {
-      origins.set(below(index), layer);
-      return value;
-    });
-  }
-  return Object.fromEntries([...node.children].map(([key, child]) => [key, plain(child, below(key), origins)]));
+  if (Array.isArray(node)) return node.map((entry, index) => plain(entry, below(index), origins));
+  origins.set(path, node.layer);
+  return node.value;
 }
 
 export const permissionLists = ['allow', 'deny', 'ask', 'additionalDirectories'] as const;

@@ -6,14 +6,13 @@ import { defined } from '../../core/defined.ts';
 import { type ChangesOf, plainSettings, type SessionSettings, workSettings } from '../../core/definitions.ts';
 import { changed, changesOf, editProblem, type SessionChanges } from '../../core/edit.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
-import type { ConfigTemplateRef, GroupId, SessionConfig, SessionDefinition, SessionId } from '../../core/group.ts';
+import type { ConfigTemplateRef, SessionConfig, SessionDefinition, SessionId } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { ownDefinition } from '../../core/session-state.ts';
 import { optionOf, pickSettings, storedSettings, withShared } from '../../core/setting-values.ts';
-import { type GroupState, isRehearsal } from '../../core/state.ts';
-import { nextGroupStatus } from '../../core/status.ts';
+import { isRehearsal } from '../../core/state.ts';
 import { findRepository } from '../../git/git.ts';
-import { additionProblem, nextSessionId } from '../../runner/request-answers.ts';
+import { nextSessionId } from '../../runner/request-answers.ts';
 import { loadGroup } from '../../store/group-store.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
@@ -72,10 +71,7 @@ export async function addSession(
 ): Promise<Result<AddedSession>> {
   const draft = await draftOf(context, group, given);
   if (!draft.ok) return draft;
-  // Report mistakes before the prompt is read; the same is checked again afterwards.
-  const dependencies = dependenciesInGroup(context, group.groupId, given.dependsOn ?? []);
-  if (!dependencies.ok) return dependencies;
-  const possible = newSession(context, group.state, draft.value, dependencies.value);
+  const possible = completed(context, group, draft.value, given.dependsOn);
   if (!possible.ok) return possible;
   const { configTemplate, notes } = draft.value;
   const usable = checkConfig(context, group, withShared(possible.value, group.state.group.config), configTemplate);
@@ -132,14 +128,16 @@ export async function draftOf(
   const before = kept === undefined ? undefined : withShared(kept, ofGroup);
   const isSame = before !== undefined && given.project === undefined && untrusted === (before.untrusted === true);
   const isWorkKept = isSame && Object.keys(work).length === 0;
-  const requested = { projectPath: projectPath.value, untrusted, work };
-  const resolved = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(context, requested, before);
+  const resolved = isWorkKept
+    ? ok({ settings: {}, notes: [] })
+    : workOf(context, projectPath.value, untrusted, work, before);
   if (!resolved.ok) return resolved;
   const { claudeMdTemplate } = given.config ?? {};
   const wanted = { ...kept?.config, ...given.config };
-  const groupConfig = wanted.inheritFromGroup === false ? ok(undefined) : groupConfigOf(context, group);
+  const ofTemplate = wanted.inheritFromGroup === false ? undefined : group.state.group.configTemplate;
+  const groupConfig = frozenConfig(context, group, ofTemplate);
   if (!groupConfig.ok) return groupConfig;
-  const ownConfig = kept === undefined ? ok(undefined) : frozenConfig(context, group, kept.configTemplate);
+  const ownConfig = frozenConfig(context, group, kept?.configTemplate);
   if (!ownConfig.ok) return ownConfig;
   const surroundings = {
     group: group.state.group,
@@ -187,10 +185,6 @@ function omit(session: SessionDefinition, names: readonly (keyof SessionDefiniti
   return Object.fromEntries(left);
 }
 
-function groupConfigOf(context: AppContext, group: LoadedGroup): Result<ConfigTemplate | undefined> {
-  return frozenConfig(context, group, group.state.group.configTemplate);
-}
-
 function frozenConfig(
   context: AppContext,
   { paths }: LoadedGroup,
@@ -211,74 +205,49 @@ function projectOf(context: AppContext, project: string): Result<string> {
   return real.ok ? real : fail('usage', `The project ${briefPath(path)} ${real.trouble}.`, next);
 }
 
-/** Resolves `--depends-on`. `own`: the name of the session itself. */
-export function dependenciesOf(
-  state: GroupState,
-  dependencies: readonly string[],
-  own: string | undefined,
+/** Resolves `--depends-on`: names without a group, or `<group>/<session>` of this group. */
+function dependenciesOf(
+  context: AppContext,
+  { state, groupId }: LoadedGroup,
+  references: readonly string[],
 ): Result<SessionId[]> {
   const dependsOn = new Set<SessionId>();
-  for (const reference of dependencies) {
-    const found = findSessionOf(state, reference);
-    if (!found.ok) return reference === own ? needsItself(reference) : found;
+  for (const reference of references) {
+    const slash = reference.indexOf('/');
+    const named = slash < 0 ? ok({ groupId }) : resolveGroup(context, reference.slice(0, slash));
+    if (!named.ok) return named;
+    const other = named.value.groupId;
+    if (other !== groupId) {
+      const message = `${quoted(reference)} is in group ${other}, but sessions can only depend on their own group.`;
+      return fail('usage', message, see('session', 'list', groupId));
+    }
+    const found = findSessionOf(state, reference.slice(slash + 1));
+    if (!found.ok) return found;
     dependsOn.add(found.value);
   }
   return ok([...dependsOn]);
 }
 
-function newSession(
+/** The draft with its dependencies and references; an edited session (`kept`) keeps what is absent. */
+function completed(
   context: AppContext,
-  state: GroupState,
-  draft: Draft,
-  dependencies: readonly string[],
+  group: LoadedGroup,
+  { definition, later }: Draft,
+  dependencies: readonly string[] | null | undefined,
+  kept?: SessionDefinition,
 ): Result<SessionDefinition> {
-  const { id: groupId } = state.group;
-  if (nextGroupStatus(state.status, 'session_added') === null) {
-    return fail(
-      'illegal-transition',
-      `Group ${groupId} is ${state.status}.`,
-      'Create a new group for further sessions.',
-    );
-  }
-  const dependsOn = dependenciesOf(state, dependencies, draft.definition.name);
+  const isKept = kept !== undefined && dependencies === undefined;
+  const dependsOn = isKept ? ok([...kept.dependsOn]) : dependenciesOf(context, group, dependencies ?? []);
   if (!dependsOn.ok) return dependsOn;
-  const id = nextSessionId(context.world, state);
-  const references = referencesOf(state, draft.later ?? [], dependsOn.value);
+  const references =
+    later === null ? ok(kept?.promptReferences ?? []) : referencesOf(group.state, later, dependsOn.value);
   if (!references.ok) return references;
-  const session: SessionDefinition = {
-    id,
-    ...draft.definition,
+  return ok({
+    id: kept?.id ?? nextSessionId(context.world, group.state),
+    ...definition,
     dependsOn: dependsOn.value,
     ...(references.value.length === 0 ? {} : { promptReferences: references.value }),
-  };
-  return additionProblem(state, session) ?? ok(session);
-}
-
-/** The names without a group; `<group>/<session>` must name this group. */
-export function dependenciesInGroup(
-  context: AppContext,
-  groupId: GroupId,
-  references: readonly string[],
-): Result<readonly string[]> {
-  const names: string[] = [];
-  for (const reference of references) {
-    const slash = reference.indexOf('/');
-    const named = slash < 0 ? ok({ groupId }) : resolveGroup(context, reference.slice(0, slash));
-    if (!named.ok) return named;
-    if (named.value.groupId !== groupId) return needsOtherGroup(groupId, reference, named.value.groupId);
-    names.push(reference.slice(slash + 1));
-  }
-  return ok(names);
-}
-
-function needsOtherGroup(groupId: GroupId, reference: string, other: GroupId): Result<never> {
-  const message = `${quoted(reference)} is in group ${other}, but sessions can only depend on their own group.`;
-  return fail('usage', message, see('session', 'list', groupId));
-}
-
-function needsItself(name: string): Result<never> {
-  const message = `The session would depend on itself: ${name} -> ${name}.`;
-  return fail('cycle', message, `Leave out --depends-on ${name}.`);
+  });
 }
 
 export interface EditOptions extends Omit<NewSessionOptions, 'project'> {
@@ -303,14 +272,14 @@ export async function editSession(
   const before = ownDefinition(record);
   const draft = await draftOf(context, session, given, before);
   if (!draft.ok) return draft;
-  const edited = definitionOf(context, session, given, draft.value);
+  const edited = completed(context, session, draft.value, given.dependsOn, before);
   if (!edited.ok) return edited;
   const changes = changesOf(before, edited.value);
   const { configTemplate, notes } = draft.value;
   const changed = Object.keys(changes);
   if (changed.length === 0) return ok({ changed, notes });
   const effective = withShared(edited.value, state.group.config);
-  const usable = editProblem(state, record, edited.value) ?? checkConfig(context, session, effective, configTemplate);
+  const usable = checkConfig(context, session, effective, configTemplate);
   if (!usable.ok) return usable;
   // Copy the template before the session refers to it.
   if (configTemplate !== undefined) freezeConfigTemplate(context.world, configTemplate, paths.templates);
@@ -318,52 +287,17 @@ export async function editSession(
   return done.ok ? ok({ changed, notes }) : done;
 }
 
-function definitionOf(
-  context: AppContext,
-  { state, groupId, record }: LoadedSession,
-  given: EditOptions,
-  { definition, later }: Draft,
-): Result<SessionDefinition> {
-  const before = ownDefinition(record);
-  const named = given.dependsOn === undefined ? ok(null) : dependenciesInGroup(context, groupId, given.dependsOn ?? []);
-  if (!named.ok) return named;
-  const own = given.name ?? before.name;
-  const dependsOn = named.value === null ? ok(before.dependsOn) : dependenciesOf(state, named.value, own);
-  if (!dependsOn.ok) return dependsOn;
-  const references = later === null ? ok(before.promptReferences ?? []) : referencesOf(state, later, dependsOn.value);
-  if (!references.ok) return references;
-  if (dependsOn.value.includes(before.id)) {
-    return fail('cycle', `The session would depend on itself: ${own}.`, `Leave out --depends-on ${own}.`);
-  }
-  return ok({
-    ...definition,
-    id: before.id,
-    dependsOn: dependsOn.value,
-    ...(references.value.length === 0 ? {} : { promptReferences: references.value }),
-  });
-}
-
 /** Most project files whose commands are listed. */
 const filesShownMax = 20;
-
-interface SessionWork {
-  readonly settings: ResolvedWork;
-  /** Sentences about commands that the user did not type. */
-  readonly notes: readonly string[];
-}
-
-interface RequestedWork {
-  readonly projectPath: string;
-  readonly untrusted: boolean;
-  readonly work: GivenWork;
-}
 
 /** Merges the given settings with those of the project file; an edited session (`kept`) keeps the others. */
 function workOf(
   { world }: AppContext,
-  { projectPath, untrusted, work: requested }: RequestedWork,
+  projectPath: string,
+  untrusted: boolean,
+  requested: GivenWork,
   kept?: SessionDefinition,
-): Result<SessionWork> {
+): Result<{ readonly settings: ResolvedWork; readonly notes: readonly string[] }> {
   const isSame = kept?.projectPath === projectPath && untrusted === (kept.untrusted === true);
   const file = isSame || untrusted ? ok(null) : projectFileFor(world, projectPath);
   if (!file.ok) return problemsFailure('The project file', file.problems);

@@ -12,6 +12,7 @@ import type { ConfigTemplate } from '../../template/config-template.ts';
 import { type PromptTemplate, renderPrompt } from '../../template/prompt-template.ts';
 import {
   type FilledText,
+  fill,
   insertText,
   type LaterPlace,
   type Lookup,
@@ -115,19 +116,15 @@ export async function readSessionTask(
     ...(text === null ? {} : { claudeMdText: text.text }),
     definition: {
       prompt: rendered.text,
-      ...(isKept
-        ? optionalTemplate(kept.definition.template)
-        : optionalTemplate(body === undefined ? undefined : promptReference)),
-      ...(Object.keys(values.value).length === 0 ? {} : { variables: values.value }),
-      ...(config === undefined ? {} : { configTemplate: templateReference(config) }),
+      ...defined({
+        template: isKept ? kept.definition.template : body && promptReference,
+        variables: Object.keys(values.value).length === 0 ? undefined : values.value,
+        configTemplate: config && templateReference(config),
+      }),
     },
     later: rendered.later,
     ...defined({ configTemplate: config }),
   });
-}
-
-function optionalTemplate(template: string | undefined): Pick<SessionDefinition, 'template'> {
-  return defined({ template });
 }
 
 async function noTask(): Promise<Result<string>> {
@@ -220,19 +217,10 @@ function renderTask(
 
 /** In typed text, only known variables and references to sessions are replaced. */
 function fillTyped(text: string, values: Readonly<Record<string, string>>): FilledText<LaterPlace> {
-  const later: LaterPlace[] = [];
-  let filled = '';
-  let end = 0;
-  for (const piece of parsePieces(text)) {
-    if (piece.kind === 'text') continue;
-    const isSession = piece.name.startsWith('sessions.');
-    if (!isSession && !Object.hasOwn(values, piece.name)) continue;
-    filled += text.slice(end, piece.offset);
-    end = piece.offset + piece.source.length;
-    if (isSession) later.push({ name: piece.name, at: filled.length, length: piece.source.length });
-    filled += isSession ? piece.source : values[piece.name];
-  }
-  return { text: filled + text.slice(end), later };
+  return fill(text, ({ name }) => {
+    if (name.startsWith('sessions.')) return { later: {} };
+    return Object.hasOwn(values, name) ? values[name] : undefined;
+  });
 }
 
 /** Fails with `usage` for a reference to a session that is unknown or not a dependency. */

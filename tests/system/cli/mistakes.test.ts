@@ -83,7 +83,7 @@ test.each<[string[], number, string]>([
   [[...add, '--prompt', 'x', '--var', 'x'], 2, 'of --var has no "="'],
   [[...add, '--prompt', 'x', '--var', '__proto__=x'], 2, 'and is not "__proto__"'],
   [[...add, '--prompt', 'x', '--depends-on', 'nope/api'], 2, 'no group "nope"'],
-  [[...add, '--prompt', 'x', '--name', 'me', '--depends-on', 'me'], 2, 'Leave out --depends-on me'],
+  [[...add, '--prompt', 'x', '--name', 'me', '--depends-on', 'me'], 2, 'There is no session "me"'],
   [['session', 'add', 'auth', '--project', 'round', '--prompt', 'x'], 2, 'is a symlink loop'],
   [['session', 'add', 'auth', '--project', 'x/'.repeat(3_000), '--prompt', 'x'], 2, 'is longer than a path can be'],
   [['session', 'add', 'auth', '--project', 'no\u001b[31mwhere', '--prompt', 'x'], 2, 'where" does not exist'],

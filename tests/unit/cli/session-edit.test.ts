@@ -205,7 +205,7 @@ const refused: Readonly<Record<string, readonly [readonly string[], string]>> = 
   'nothing at all': [[], 'No change was given'],
   'a project that is not there': [['--project', '/nowhere'], 'does not exist'],
   'a cycle': [['--depends-on', 'web'], 'cycle'],
-  itself: [['--depends-on', 'api'], 'depend on itself'],
+  itself: [['--depends-on', 'api'], 'form a cycle: api -> api'],
   'a name that is taken': [['--name', 'web'], 'named web'],
   'a session that is not there': [['--depends-on', 'nobody'], 'There is no session "nobody"'],
   'a result that is not there before': [['--prompt', 'Read {{sessions.web.result}}'], 'does not depend on web'],

@@ -5,7 +5,6 @@
 
 const interruptPrefix = 'interrupt:';
 const usagePrefix = 'usage:';
-const baseId = `${usagePrefix}base`;
 const modelPrefix = 'model:';
 const withdrawalPrefix = 'withdraw:';
 
@@ -56,17 +55,13 @@ export function interruptRequest(id: string): string {
   return controlRequest(`${interruptPrefix}${id}`, 'interrupt');
 }
 
-/** Sent before the first message: with `--resume` the totals continue, so the baseline is subtracted. */
-export function baseRequest(): string {
-  return controlRequest(baseId, 'get_usage');
-}
-
+/** With `--resume` the totals continue, so the baseline is requested first and subtracted. */
 export function openingLines(prompt: string): string[] {
-  return [baseRequest(), userMessage(prompt)];
+  return [usageRequest('base'), userMessage(prompt)];
 }
 
 export function answersBase(requestId: string): boolean {
-  return requestId === baseId;
+  return requestId === `${usagePrefix}base`;
 }
 
 export function usageRequest(id: string): string {

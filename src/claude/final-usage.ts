@@ -2,6 +2,7 @@
  * The cost of an attempt whose process is gone. claude's final totals are exact. Without them, the cost is the larger
  * of the last total and the messages in claude's files, and money is held for requests in flight.
  */
+import { defined } from '../core/defined.ts';
 import { roundUsd, type Usage } from '../core/group.ts';
 
 import { type KeptMessage, modelsIn } from './conversation.ts';
@@ -38,9 +39,8 @@ export function finalUsage(attempt: EndedAttempt, durationMs: number): Usage {
   const isUnknown = isOutputLost && own.length === 0;
   const heldUsd = heldAfterKill({
     seenUsd: seen.costUsd,
-    ...(reservedUsd === undefined ? {} : { reservedUsd }),
     mostExpensiveUsd: kept.reduce((most, { usd }) => Math.max(most, usd), 0),
-    ...(model === undefined ? {} : { model }),
+    ...defined({ reservedUsd, model }),
     requests: isUnknown ? Number.POSITIVE_INFINITY : 1 + runningAgents(stream),
     prices,
   });

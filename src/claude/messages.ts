@@ -3,7 +3,6 @@ import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group
 import type { ItemRequest } from '../core/item.ts';
 import { wordPattern } from '../core/values.ts';
 import { isObject, type JsonObject, parseJson } from '../store/json.ts';
-import type { HookFailure } from './complaints.ts';
 import { count, list, mapped, number, object, objects, optional, secondsAsMs, text, usd } from './lenient.ts';
 import type { PricedTokens } from './pricing.ts';
 import { callIn } from './questions.ts';
@@ -231,7 +230,7 @@ function objectionIn(value: JsonObject): string | undefined {
   return decision === undefined || decision === 'allow' ? undefined : (text(own.permissionDecisionReason) ?? '');
 }
 
-function hookFailure(value: JsonObject): HookFailure | undefined {
+function hookFailure(value: JsonObject) {
   if (value.outcome !== 'error') return undefined;
   const { hook_name: name, exit_code: code, stderr } = value;
   return { hookName: text(name) ?? '', exitCode: number(code) ?? -1, stderr: text(stderr) ?? '' };

@@ -2,7 +2,6 @@
 import type { StopReason, Warning } from '../core/event.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../system/world.ts';
-import { complaintsOf } from './complaints.ts';
 import { endings, stopReasons } from './endings.ts';
 import {
   type AttemptVerdict,
@@ -14,7 +13,7 @@ import {
 } from './failure-text.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
-import { type AttemptStream, denialCounts, isSuccess, isWorkPending, unknownModels } from './stream.ts';
+import { type AttemptStream, complaintsOf, denialCounts, isSuccess, isWorkPending, unknownModels } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { cleanLine, clip } from './text.ts';
 

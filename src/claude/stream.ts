@@ -4,10 +4,10 @@
  */
 
 import { defined } from '../core/defined.ts';
+import type { Warning } from '../core/event.ts';
 import { addUsage, noUsage, type PriceTable, sanityLimits, type Usage } from '../core/group.ts';
 import type { ApiRetry, DenialSummary } from '../core/progress.ts';
 import type { JsonObject } from '../store/json.ts';
-import { type Complaints, noteHookFailure, noteServer, noteWords } from './complaints.ts';
 import { answersBase, answersInterrupt, modelAsked } from './control.ts';
 import { endingOf } from './endings.ts';
 import type {
@@ -35,7 +35,7 @@ import {
   startNewConversation,
 } from './spending.ts';
 import { foldTaskList, type ListedTask } from './task-list.ts';
-import { cleanLine, cleanLines } from './text.ts';
+import { cleanLine, cleanLines, clip } from './text.ts';
 
 interface OpenTool {
   readonly name: string;
@@ -475,3 +475,56 @@ export function denialCounts({ denials }: { readonly denials: DenialCounts }): D
   const shown = target === '' ? {} : { first: cleanLine(`${tool} ${target}`, firstChars) };
   return { calls: denials.size, tools, ...shown };
 }
+
+// Warnings for the user about what claude, a hook or a server ignored or could not do.
+
+/** Sentences without a full stop, with the number of reports. */
+type Complaints = Map<string, { readonly code: Warning['code']; times: number }>;
+
+const reasonChars = 200;
+const complaintsMax = 20;
+const linesMax = 5;
+/** A hook exits with this code to refuse, which is not a failure. */
+const refusalCode = 2;
+const notFoundCodes: ReadonlySet<number> = new Set([126, 127]);
+
+function note(complaints: Complaints, code: Warning['code'], sentence: string): void {
+  const known = complaints.get(sentence);
+  // claude lists its servers again in each turn.
+  if (known !== undefined) known.times += code === 'mcp-server' ? 0 : 1;
+  else if (complaints.size < complaintsMax) complaints.set(sentence, { code, times: 1 });
+}
+
+function noteHookFailure(
+  complaints: Complaints,
+  { hookName, exitCode, stderr }: NonNullable<HookMessage['failure']>,
+): void {
+  if (exitCode === refusalCode) return;
+  const reason = cleanLine(stderr, reasonChars) || `exit code ${exitCode}`;
+  const isMissing = notFoundCodes.has(exitCode);
+  const fix = isMissing ? '. Install its program where the session works, for example with a set-up command' : '';
+  note(complaints, 'hook-failed', `The ${hookName} hook failed and had no effect: ${reason}${fix}`);
+}
+
+/** `status`: claude's word. A `pending` server may still connect. */
+function noteServer(complaints: Complaints, name: string, status: string): void {
+  if (!['failed', 'needs-auth'].includes(status)) return;
+  const why = status === 'failed' ? 'could not be started' : 'needs a login';
+  note(complaints, 'mcp-server', `The MCP server ${cleanLine(name, reasonChars)} ${why}, so its tools were missing`);
+}
+
+function noteWords(complaints: Complaints, words: string): void {
+  note(complaints, 'claude-reports', `claude reports: ${cleanLine(words, reasonChars).replace(/\.$/, '')}`);
+}
+
+export function complaintsOf(complaints: Complaints, stderr = ''): Warning[] {
+  const all: Complaints = new Map(complaints);
+  const lines = stderr.split('\n').filter((line) => line.trim() !== '' && !isAlreadyReported.test(line));
+  for (const line of lines.slice(-linesMax)) noteWords(all, `${clip(line, reasonChars)} (stderr.log)`);
+  return [...all].map(([sentence, { code, times }]) => {
+    return { code, message: times === 1 ? `${sentence}.` : `${sentence} (${times} times).` };
+  });
+}
+
+/** The run named these rules before it started. */
+const isAlreadyReported = /^Ignoring \d+ permissions\./;

@@ -7,16 +7,13 @@ import type { Attempt } from '../core/session-state.ts';
 import type { RunningProcess, World } from '../system/world.ts';
 import { reap } from './reap.ts';
 
-type Classification =
+/** `signalled`: it printed after it may have received SIGTERM, so a reported success may be unfinished work. */
+export type Adoption = { readonly signalled: boolean } & (
   | { readonly do: 'adopt'; readonly process: RunningProcess }
   /** It did no work and cost nothing: end its processes and start the attempt again. */
   | { readonly do: 'restart' }
-  | { readonly do: 'finalizeDead' };
-
-export type Adoption = Classification & {
-  /** It printed after it may have received SIGTERM, so a reported success may be unfinished work. */
-  readonly signalled: boolean;
-};
+  | { readonly do: 'finalizeDead' }
+);
 
 /** File timestamps may lag by one kernel tick, at most 10 ms. */
 const fileClockLagMs = 10;

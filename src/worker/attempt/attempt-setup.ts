@@ -66,7 +66,7 @@ import type { Launch, PreparedWorkspace, WorkspaceInput } from '../host.ts';
 import { checkLimits, limitsOf } from '../limits.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from '../prepare/generated-config.ts';
 import { copyIn } from '../prepare/handover-files.ts';
-import { createWorkspacePreparer } from '../prepare/workspace-preparer.ts';
+import { workspacePreparer } from '../prepare/workspace-preparer.ts';
 import { sessionVariables } from '../session-variables.ts';
 import type { CommandSlots } from './command-slots.ts';
 
@@ -83,10 +83,6 @@ export interface PreparerOptions {
   readonly isAttended?: boolean;
 }
 
-export interface ChosenClaude {
-  readonly program: string;
-}
-
 /** Chooses a claude that passed the compatibility check. */
 export interface ClaudeGate {
   /**
@@ -94,7 +90,7 @@ export interface ClaudeGate {
    * checked and used. `accepted` is a version that is used even if its check fails. Fails with `claude-unproven` or
    * `claude-missing`.
    */
-  choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
+  choose(accepted: string | undefined): Promise<Result<{ readonly program: string }>>;
 }
 
 export interface AttemptPreparer {
@@ -113,7 +109,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   const claude = options.claude ?? anyClaude(world, options);
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
-  const workspaces = createWorkspacePreparer(world, git, options.slots, options.worktrees);
+  const prepareWorkspace = workspacePreparer(world, git, options.slots, options.worktrees);
   const commandEnv = commandEnvironment(options.callerEnv);
   return {
     forCommands: { env: commandEnv, git, worktrees: options.worktrees },
@@ -131,7 +127,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (link !== undefined) return { ok: false, failure: linkFailure(link) };
         world.files.makeFolder(paths.config);
         const env = environment(world, options, paths, input);
-        const found = await workspaces.workspaceFor({ ...input, paths, env: commandEnv, isElsewhere });
+        const found = await prepareWorkspace({ ...input, paths, env: commandEnv, isElsewhere });
         if (!found.ok) return found;
         const { folder, remadeFrom, linked, workspace } = found.value;
         const ofProject = findSettings(world, folder);
@@ -147,7 +143,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const launch = prepareFiles(world, options, subject);
         // The project's resume file is updated only once the session can start.
         if (launch.ok) {
-          noteHandover(world, systems, { record, folder, paths });
+          noteHandover(world, subject);
           if (record.isolated) await copyIn(git, record, { paths, folder });
         }
         return launch;
@@ -220,6 +216,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const claudeSessionId = conversationId(record);
   const filled = fillPrompt(definition, state, paths.inputs);
   writeInputs(world, paths, filled.files);
+  const cpm = systems.includes('cpm') ? [{ rules: cpmRules, text: cpmInstructions(claudeSessionId) }] : [];
   const hooks = ownHooks(options.packageRoot, record.definition, subject.isElsewhere === true);
   const own = ownInstructions(state, { ...record, definition }, filled.prompt, gitSettings(base, subject.ofProject));
   const config = prepareConfigDir(world, {
@@ -228,8 +225,8 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     helpers: subject.helpers,
     instructions: {
       ...own,
-      shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
-      rules: contextRules(systems),
+      shared: [...claudeMd.map(({ text }) => text), ...cpm.map(({ text }) => text)],
+      rules: cpm.map(({ rules }) => rules),
       imports: subject.isElsewhere === true ? [] : importsOf(world, record.definition, folder, inherited),
     },
     settings: { base, hooks, ...ownRules(world, own, subject), excludes: inherited ? [] : memoryOf(user) },
@@ -318,7 +315,9 @@ function checkOwnSettings(world: World, base: JsonObject, { env, ofProject }: Su
 
 function ownRules(world: World, own: InstructionsInput, subject: Subject): { allow: string[]; deny: string[] } {
   const { definition, isolated } = subject.record;
-  const allow = [...ownPermissions(subject.systems), ...readsOf(own, subject), ...ownCommandsOf(definition)];
+  // The model may run the acceptance and set-up commands itself.
+  const commands = [definition.accept, definition.setup].flatMap((line) => line ?? []).flatMap(rulesForOwnCommand);
+  const allow = [...ownPermissions(subject.systems), ...readsOf(own, subject), ...commands];
   // claude may read the targets of workspace links but not edit them.
   const linked = (subject.linked ?? []).flatMap(({ link, target }) => {
     const isFolder = world.files.info(target)?.kind === 'folder';
@@ -334,11 +333,6 @@ function guardedFolders(world: World, { folder, record: { definition } }: Subjec
   if (definition.allowedTools?.some((rule) => rule.includes('.claude-code-agent'))) return [];
   const tops = [folder, definition.projectPath].map((path) => findRepository(world.files, path)?.top ?? path);
   return [...new Set(tops)].map((top) => denyEdits(top, '.claude-code-agent'));
-}
-
-/** The model may run the acceptance and set-up commands itself. */
-function ownCommandsOf({ accept, setup }: SessionDefinition): string[] {
-  return [accept, setup].flatMap((command) => (command === undefined ? [] : rulesForOwnCommand(command)));
 }
 
 /**
@@ -450,17 +444,11 @@ const modelCommands: Readonly<Record<ContextName, readonly string[]>> = {
   faber: ['phase', 'status', 'prime-context', 'session-end'],
 };
 
-interface HandoverInput {
-  readonly record: SessionRecord;
-  readonly folder: string;
-  readonly paths: SessionPaths;
-}
-
 /**
  * Writes the session's id into the project's resume file before the start, and the project's path for the hooks, which
  * in a worktree would find only a copy. If the id cannot be written, the hooks report that in hooks.log.
  */
-function noteHandover(world: World, systems: readonly ContextName[], { record, folder, paths }: HandoverInput): void {
+function noteHandover(world: World, { record, folder, paths, systems }: Subject): void {
   const { projectPath } = record.definition;
   const own = systems.includes('handover') ? handoverProjectHere(world.files, projectPath) : null;
   // A link to a file with another name is ordinary work, and each worktree has its own.
@@ -474,12 +462,4 @@ function noteHandover(world: World, systems: readonly ContextName[], { record, f
   const assignment: ProjectAssignment = { root, file: relative(root, here.file) };
   world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...assignment })}\n`);
   noteInProject(world.files, here, conversationId(record), world.clock.now());
-}
-
-function contextRules(systems: readonly ContextName[]): string[] {
-  return systems.includes('cpm') ? [cpmRules] : [];
-}
-
-function contextInstructions(systems: readonly ContextName[], claudeSessionId: string): string[] {
-  return systems.includes('cpm') ? [cpmInstructions(claudeSessionId)] : [];
 }

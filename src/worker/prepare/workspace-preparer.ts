@@ -36,45 +36,32 @@ import {
   watchedRepositories,
 } from './workspace-links.ts';
 
-export interface WorkspacePreparer {
-  /** Fails with `project-missing`, `worktree-failed`, `merge-conflict` or `setup-failed`. */
-  workspaceFor(input: WorkspaceInput): Promise<Result<PreparedWorkspace>>;
-}
-
-/** Worktrees of a repository are created one after another: the first one fixes the base of the others. */
-export function createWorkspacePreparer(
-  world: World,
-  git: Git,
-  slots: CommandSlots,
-  worktrees: string,
-): WorkspacePreparer {
+/**
+ * Prepares the folders of attempts. Worktrees of a repository are created one after another: the first one fixes the
+ * base of the others. Fails with `project-missing`, `worktree-failed`, `merge-conflict` or `setup-failed`.
+ */
+export function workspacePreparer(world: World, git: Git, slots: CommandSlots, worktrees: string) {
   const bases = new Map<string, Base>();
-  return {
-    workspaceFor: async (input) => {
-      const { projectPath, repository } = input.record.definition;
-      if (input.isElsewhere !== true) await noteBranchesBefore(git, input, worktrees);
-      if (input.record.isolated !== true) {
-        if (world.files.info(projectPath)?.kind !== 'folder') return projectMissing(projectPath);
-        await noteBegin(world, git, input);
-        return ok({ folder: projectPath });
-      }
-      if (repository === undefined) return noRepository(projectPath);
-      // Marked, so that the next runner can end a git process that outlives this one.
-      const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };
-      const { definition, workspace } = input.record;
-      const options = {
-        sessionId: definition.id,
-        command: 'checkout',
-        turn: repository,
-        onStop: input.onStop,
-      } as const;
-      const isLight = workspace !== undefined && world.files.info(workspace.path)?.kind === 'folder';
-      const made = await slots.take({ ...options, isLight }, () =>
-        isolate(marked, input, { repository, worktrees, bases }),
-      );
-      if (made === null) return stoppedWaiting;
-      return made.ok ? setUp(world, git, input, { ...made.value, slots }) : made;
-    },
+  return async (input: WorkspaceInput): Promise<Result<PreparedWorkspace>> => {
+    const { record, paths, onStop } = input;
+    const { id: sessionId, projectPath, repository } = record.definition;
+    const inventory = input.isElsewhere === true ? null : branchInventory(record, paths, worktrees);
+    if (inventory !== null) await noteBranches(git, inventory);
+    if (record.isolated !== true) {
+      if (world.files.info(projectPath)?.kind !== 'folder') return projectMissing(projectPath);
+      await noteBegin(world, git, input);
+      return ok({ folder: projectPath });
+    }
+    if (repository === undefined) return noRepository(projectPath);
+    // Marked, so that the next runner can end a git process that outlives this one.
+    const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };
+    const { workspace } = record;
+    const isLight = workspace !== undefined && world.files.info(workspace.path)?.kind === 'folder';
+    const made = await slots.take({ sessionId, command: 'checkout', turn: repository, onStop, isLight }, () =>
+      isolate(marked, input, repository, { worktrees, bases }),
+    );
+    if (made === null) return stoppedWaiting;
+    return made.ok ? setUp(world, git, input, { ...made.value, slots }) : made;
   };
 }
 
@@ -85,11 +72,6 @@ async function noteBegin(world: World, git: Git, { record, paths }: WorkspaceInp
   const begin = await stateNow(git, projectPath);
   // On failure only the diff is missing.
   if (begin.ok && begin.value !== null) world.files.writeAtomic(paths.begin, begin.value);
-}
-
-async function noteBranchesBefore(git: Git, { record, paths }: WorkspaceInput, worktrees: string): Promise<void> {
-  const inventory = branchInventory(record, paths, worktrees);
-  if (inventory !== null) await noteBranches(git, inventory);
 }
 
 /** At the end of an attempt: unexpected changes in its repository and in linked ones. */
@@ -137,16 +119,11 @@ interface MadeWorkspace {
   readonly isNew: boolean;
 }
 
-interface IsolateOptions {
-  readonly repository: string;
-  readonly worktrees: string;
-  readonly bases: Map<string, Base>;
-}
-
 async function isolate(
   git: Git,
   { state, record, paths }: WorkspaceInput,
-  { repository, worktrees, bases }: IsolateOptions,
+  repository: string,
+  { worktrees, bases }: { readonly worktrees: string; readonly bases: Map<string, Base> },
 ): Promise<Result<MadeWorkspace>> {
   const { id, name, projectPath } = record.definition;
   const { files } = git.world;

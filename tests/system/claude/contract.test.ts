@@ -6,7 +6,7 @@ import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { releaseOf } from '../../../scripts/claude/versions.ts';
-import { answersBase, baseRequest, interruptRequest, usageRequest, userMessage } from '../../../src/claude/control.ts';
+import { answersBase, interruptRequest, usageRequest, userMessage } from '../../../src/claude/control.ts';
 import { conversationExists, hasItsTask } from '../../../src/claude/conversation.ts';
 import { checkLogin } from '../../../src/claude/launch/login.ts';
 import type { ClaudeMessage } from '../../../src/claude/messages.ts';
@@ -54,7 +54,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const rig = rigWith({ text: 'done' });
     const session = prepareSession(rig, { model: modelOfKnownPrice });
     const claude = startClaude(rig, session.args, session.env);
-    claude.send(baseRequest());
+    claude.send(usageRequest('base'));
     await claude.until((m) => m.kind === 'control-response');
     const [before = ''] = claude.text().split('{"type":"control_response"');
     expect(hasItsTask(before)).toBe(false);
@@ -185,7 +185,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const resumed = args.map((word) => (word === '--session-id' ? '--resume' : word));
     for (const words of [args, resumed, resumed]) {
       const claude = startClaude(rig, words, env);
-      claude.send(`${baseRequest()}\n${userMessage('go')}`);
+      claude.send(`${usageRequest('base')}\n${userMessage('go')}`);
       expect(await claude.until(isResult)).toMatchObject({ isError: false });
       await claude.end();
       const messages = claude.messages();

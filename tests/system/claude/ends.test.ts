@@ -5,10 +5,9 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { complaintsOf } from '../../../src/claude/complaints.ts';
 import { refusalLine, userMessage } from '../../../src/claude/control.ts';
 import { attemptOutcome } from '../../../src/claude/outcome.ts';
-import { denialCounts, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
+import { complaintsOf, denialCounts, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import {
   claudeBinary,

@@ -15,10 +15,10 @@ import type { FleetLink } from './engine-link.ts';
 import { describeHosts, fittingHosts, KnownHosts, standingOf, withoutLogin } from './known-hosts.ts';
 import { type Intake, type LateOptions, lateIntake, Mirror } from './mirror.ts';
 import { placesHere, type RemoteSubject, type Sender, WorkCode } from './order.ts';
-import type { Lease, SlotLeases } from './redis.ts';
+import type { SlotLeases } from './redis.ts';
 import { heartbeatMs, type RegisteredHost, takesNew } from './registry.ts';
 import { askAgainMs, RemoteAttempt } from './remote-attempt.ts';
-import { type HostAbilities, type SlotCommand, type ToGroup, wireVersion } from './wire.ts';
+import { type SlotCommand, type ToGroup, wireVersion } from './wire.ts';
 
 const tickMs = 1_000;
 interface Watched {
@@ -53,7 +53,6 @@ export class Fleet {
   readonly #placement: Placement;
   readonly #attempts = new Map<string, Watched>();
   readonly #late = new Map<string, LateOptions & { readonly intake: Intake }>();
-  readonly #abilities = new Map<string, HostAbilities>();
   readonly #spokenTo = new Set<string>();
   readonly #timers = new Set<() => void>();
   readonly #hosts: KnownHosts;
@@ -89,7 +88,7 @@ export class Fleet {
   }
 
   get view(): FleetView {
-    const granted = new Map([...this.#placement.granted].map(([id, { place }]) => [id, place] as const));
+    const { granted } = this.#placement;
     const isLong = (id: SessionId): boolean => this.#placement.isLong(id);
     const { all } = this.#hosts;
     const told = {
@@ -111,9 +110,7 @@ export class Fleet {
 
   /** The session's attempt has been decided for its slot, so no other session gets it. */
   take(sessionId: SessionId): void {
-    const granted = this.#placement.granted.get(sessionId);
-    if (granted !== undefined) this.#abilities.set(granted.place.token, granted.abilities);
-    this.#placement.take(sessionId);
+    this.#placement.granted.delete(sessionId);
   }
 
   /** The attempt in its slot; the same object for all callers. */
@@ -180,10 +177,8 @@ export class Fleet {
   }
 
   /** The host's login was refused, so it gets no more sessions. */
-  refuseLogin({ host, token }: SlotLease, trouble: string): void {
-    const offered = this.#abilities.get(token);
-    // The login of an earlier runner's attempt is unknown; the host's present one is tried once.
-    if (offered !== undefined) this.#hosts.refuse(host, offered, trouble);
+  refuseLogin({ host }: SlotLease, trouble: string): void {
+    this.#hosts.refuse(host, trouble);
   }
 
   hello(host: string): void {
@@ -209,7 +204,6 @@ export class Fleet {
 
   #release(place: SlotLease): void {
     if (this.#placement.release(place)) this.#say(place, { do: 'release' });
-    this.#abilities.delete(place.token);
   }
 
   #hear(message: ToGroup): void {
@@ -342,14 +336,9 @@ interface Wanted {
 }
 
 interface Held {
-  readonly lease: Lease;
+  readonly lease: SlotLease;
   /** The host does not know of it yet, so the lease is renewed here. */
   isReserved: boolean;
-}
-
-export interface Granted {
-  readonly place: Lease;
-  readonly abilities: HostAbilities;
 }
 
 export interface PlacementOptions {
@@ -361,7 +350,7 @@ export interface PlacementOptions {
 }
 
 export class Placement {
-  readonly granted = new Map<SessionId, Granted>();
+  readonly granted = new Map<SessionId, SlotLease>();
   readonly #leases: SlotLeases;
   readonly #options: PlacementOptions;
   readonly #wanted = new Map<SessionId, Wanted>();
@@ -386,7 +375,7 @@ export class Placement {
 
   /** The present slot requests, the most urgent first. */
   want(wishes: readonly SlotWish[]): void {
-    for (const { place } of this.granted.values()) this.release(place);
+    for (const lease of this.granted.values()) this.release(lease);
     this.granted.clear();
     const before = new Map(this.#wanted);
     this.#wanted.clear();
@@ -398,19 +387,14 @@ export class Placement {
     void this.place();
   }
 
-  /** The session's attempt has been decided for its slot, so no other session gets it. */
-  take(sessionId: SessionId): void {
-    this.granted.delete(sessionId);
-  }
-
   /** Its host has received the order, and renews the lease itself. */
-  ordered({ token }: Lease): void {
+  ordered({ token }: SlotLease): void {
     const held = this.#held.get(token);
     if (held !== undefined) held.isReserved = false;
   }
 
   /** True when its host knows of it and must be told. */
-  release({ token }: Lease): boolean {
+  release({ token }: SlotLease): boolean {
     const held = this.#held.get(token);
     this.#held.delete(token);
     if (held?.isReserved !== true) return true;
@@ -452,7 +436,7 @@ export class Placement {
         // If it was taken nevertheless, it is free when its lease ends.
         if (!taken.ok) return;
         if (taken.value) {
-          this.#grant(sessionId, wanted, { place: lease, abilities: host.abilities });
+          this.#grant(sessionId, wanted, lease);
           break;
         }
         full.add(host);
@@ -460,14 +444,14 @@ export class Placement {
     }
   }
 
-  #grant(sessionId: SessionId, wanted: Wanted, granted: Granted): void {
-    this.#held.set(granted.place.token, { lease: granted.place, isReserved: true });
+  #grant(sessionId: SessionId, wanted: Wanted, lease: SlotLease): void {
+    this.#held.set(lease.token, { lease, isReserved: true });
     if (this.#wanted.get(sessionId) !== wanted) {
-      this.release(granted.place);
+      this.release(lease);
       return;
     }
     this.#wanted.delete(sessionId);
-    this.granted.set(sessionId, granted);
+    this.granted.set(sessionId, lease);
     this.#options.onGranted();
   }
 

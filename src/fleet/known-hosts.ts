@@ -5,7 +5,7 @@ import type { HostSlots, Needs } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { FleetLink } from './engine-link.ts';
 import { isLost, isSilent, type RegisteredHost, takesNew, withLogin } from './registry.ts';
-import type { HostAbilities, RefusedLogin } from './wire.ts';
+import type { RefusedLogin } from './wire.ts';
 
 const forgottenMs = 8_000;
 
@@ -90,9 +90,9 @@ export class KnownHosts {
     return this.all;
   }
 
-  /** claude was refused with the login that the host had when the slot was taken. */
-  refuse(host: string, { loginKey: key }: HostAbilities, trouble: string): void {
-    const refused = { trouble, ...defined({ key }) };
+  /** claude was refused with the present login of the host. */
+  refuse(host: string, trouble: string): void {
+    const refused = { trouble, ...defined({ key: this.#known.get(host)?.host.abilities.loginKey }) };
     this.#refused.set(host, refused);
     void this.#tell(host, refused);
   }

@@ -10,11 +10,10 @@ import type { Git } from '../git/git.ts';
 import { keptCommits, setRefs } from '../git/worktrees/session-refs.ts';
 import { applySnapshot, type Snapshot } from '../git/worktrees/snapshot.ts';
 import { latePath, type SessionPaths } from '../store/paths.ts';
-import type { Files } from '../system/world.ts';
 import { destination, layOut, type Places } from './agent/lay-out.ts';
 import { workRefs } from './order.ts';
 import type { BlobStore } from './redis.ts';
-import { type AttemptNews, type Blob, type Parcel, type ParcelFile, parcelIn } from './wire.ts';
+import { type AttemptNews, type Blob, parcelIn } from './wire.ts';
 
 type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
 
@@ -102,12 +101,21 @@ export class Mirror {
   }
 
   async #takeFiles(blob: Blob): Promise<Result<void>> {
-    const sent = await readParcel(this.#blobs, blob);
+    const bytes = await this.#blobs.getBlob(blob);
+    const sent = bytes.ok ? parcelIn(bytes.value) : bytes;
     if (!sent.ok) return sent;
     const places = this.#options.places();
     if (places === undefined) return ok(undefined);
-    const own = sent.value.files.filter(({ path }) => comesBack(path));
-    return layOutSynced(this.#git.world.files, own, places);
+    const { files } = this.#git.world;
+    const own = sent.value.filter(({ path }) => comesBack(path));
+    const laidOut = layOut(files, own, places);
+    if (!laidOut.ok) return laidOut;
+    for (const file of own) {
+      const written = files.openAppend(destination(places, file).target);
+      written.sync();
+      written.close();
+    }
+    return laidOut;
   }
 
   /** The attempt is over: its work is applied to the worktree and branch here. Fails with `worktree-failed`. */
@@ -150,26 +158,6 @@ function comesBack(path: string): boolean {
   const [top = '', folder = '', ...rest] = path.split('/');
   if (top === 'claude-config') return rest.length > 0 && conversationFolders.has(folder);
   return path === 'hooks.log' || path === 'setup.log';
-}
-
-/**
- * Fails with `gone` or `usage` when the files of a checkpoint can never be received, otherwise as `BlobStore.getBlob`.
- */
-async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<Parcel>> {
-  const bytes = await blobs.getBlob(blob);
-  return bytes.ok ? parcelIn(bytes.value) : bytes;
-}
-
-/** As `layOut`, with a sync. */
-function layOutSynced(files: Files, own: readonly ParcelFile[], places: Places): Result<void> {
-  const laidOut = layOut(files, { files: [...own] }, places);
-  if (!laidOut.ok) return laidOut;
-  for (const file of own) {
-    const written = files.openAppend(destination(places, file).target);
-    written.sync();
-    written.close();
-  }
-  return laidOut;
 }
 
 /** Keeps the attempt's output in a separate file, because the transcript continues with the next attempt. */

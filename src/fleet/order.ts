@@ -24,18 +24,16 @@ import type { SessionPaths } from '../store/paths.ts';
 import { ownCommand } from '../system/own-program.ts';
 import type { Files, SpawnOptions } from '../system/world.ts';
 import type { AttemptSubject } from '../worker/host.ts';
-import { filesIn, isOwn, type Places, takeOut, textOf, worktreeFolder } from './agent/lay-out.ts';
+import { filesIn, isOwn, type Places, packFile, takeOut, worktreeFolder } from './agent/lay-out.ts';
 import type { BlobStore } from './redis.ts';
 import {
   type GitSetting,
   isSentSetting,
   type Order,
-  type Parcel,
   type ParcelFile,
   projectSlug,
   type ShippedWork,
   type SlotCommand,
-  slugPlaceholder,
 } from './wire.ts';
 
 export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Promise<Result<Order>> {
@@ -50,7 +48,7 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
   if (!included.ok) return included;
   const work = await code.ship(subject.sessionId, workspace, place.host);
   if (!work.ok) return work.failure.reason === 'timeout' ? subject.notReached(work.failure) : work;
-  const parcel = packSession(files, paths, places, included.value);
+  const parcel = { files: packSession(files, paths, places, included.value) };
   const sent = await blobs.putBlob(random.uuid(), Buffer.from(JSON.stringify(parcel)));
   if (!sent.ok) return sent;
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, untrusted = false, memoryBytes, maxProcesses } = definition;
@@ -114,7 +112,6 @@ export interface Sender {
 
 // Packs the folder of a session for another host, with host-specific parts removed.
 
-const conversations = 'claude-config/projects/';
 const claudeState = 'claude-config/.claude.json';
 const ofLogin: ReadonlySet<string> = new Set(['customApiKeyResponses', 'primaryApiKey', 'oauthAccount']);
 
@@ -131,30 +128,22 @@ export function packSession(
   { folder }: Pick<SessionPaths, 'folder'>,
   places: Places,
   included: readonly string[],
-): Parcel {
-  const session = filesIn(files, folder, isLeft).map((path) => packFile(files, folder, path, places));
+): readonly ParcelFile[] {
+  const session = filesIn(files, folder, isLeft).map((path) => {
+    const bytes = bytesOf(files, join(folder, path));
+    return packFile(path, path === claudeState ? withoutLogin(bytes) : bytes, places);
+  });
   const ignored = included.map((path) => {
     const bytes = bytesOf(files, join(places.worktree, path));
     return { path: `${worktreeFolder}${path}`, isText: false, data: bytes.toString('base64') };
   });
-  return { files: [...session, ...ignored] };
-}
-
-function packFile(files: Files, folder: string, path: string, places: Places): ParcelFile {
-  const bytes = bytesOf(files, join(folder, path));
-  // A conversation stays byte for byte: the model has read it like that.
-  const text = path.startsWith(conversations) ? null : textOf(bytes);
-  const sent = path === claudeState ? withoutLogin(text ?? '') : text;
-  const data = sent === null ? bytes : Buffer.from(takeOut(sent, places));
-  const own = `${conversations}${places.slug}/`;
-  const to = path.startsWith(own) ? `${conversations}${slugPlaceholder}/${path.slice(own.length)}` : path;
-  return { path: to, isText: text !== null, data: data.toString('base64') };
+  return [...session, ...ignored];
 }
 
 /** claude's record of approved keys and of the logged-in user, which must stay here. */
-function withoutLogin(text: string): string {
-  const kept = Object.entries(parseOwn(text) ?? {}).filter(([name]) => !ofLogin.has(name));
-  return JSON.stringify(Object.fromEntries(kept), null, 2);
+function withoutLogin(bytes: Buffer): Buffer {
+  const kept = Object.entries(parseOwn(bytes.toString()) ?? {}).filter(([name]) => !ofLogin.has(name));
+  return Buffer.from(JSON.stringify(Object.fromEntries(kept), null, 2));
 }
 
 function bytesOf(files: Files, path: string): Buffer {

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { defined } from '../core/defined.ts';
+import type { SlotLease } from '../core/event.ts';
 import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import type { Clock, World } from '../system/world.ts';
 import { Seal, sealBytes } from './seal.ts';
@@ -342,31 +343,31 @@ export class Leases implements SlotLeases {
     this.#leaseMs = leaseMs;
   }
 
-  async take({ host, token }: Lease, slots: number): Promise<Result<boolean>> {
+  async take({ host, token }: SlotLease, slots: number): Promise<Result<boolean>> {
     const taken = await this.#redis.ask((redis) =>
       redis.eval(takeScript, 2, slotsKey(host), drainedKey, token, slots, this.#leaseMs, host),
     );
     return taken.ok ? ok(taken.value === 1) : taken;
   }
 
-  async renew(leases: readonly Lease[]): Promise<Result<ReadonlySet<Lease>>> {
+  async renew(leases: readonly SlotLease[]): Promise<Result<ReadonlySet<SlotLease>>> {
     const left = await this.#left(leases, String(this.#leaseMs));
     return left.ok ? ok(new Set(leases.filter((_, index) => left.value[index] === null))) : left;
   }
 
-  async free({ host, token }: Lease): Promise<Result<void>> {
+  async free({ host, token }: SlotLease): Promise<Result<void>> {
     const freed = await this.#redis.ask((redis) => redis.zrem(slotsKey(host), token));
     return freed.ok ? ok(undefined) : freed;
   }
 
-  look(leases: readonly Lease[]): Promise<Result<(number | null)[]>> {
+  look(leases: readonly SlotLease[]): Promise<Result<(number | null)[]>> {
     return this.#left(leases, '');
   }
 
-  #left(leases: readonly Lease[], renewal: string): Promise<Result<(number | null)[]>> {
+  #left(leases: readonly SlotLease[], renewal: string): Promise<Result<(number | null)[]>> {
     return this.#redis.ask(async (redis) => {
       const byHost = Map.groupBy(leases, ({ host }) => host);
-      const left = new Map<Lease, number>();
+      const left = new Map<SlotLease, number>();
       for (const [host, all] of byHost) {
         const tokens = all.map(({ token }) => token);
         const answer = (await redis.eval(lookScript, 1, slotsKey(host), renewal, ...tokens)) as number[];
@@ -451,20 +452,15 @@ export async function follow(engine: FleetEngine, stream: string, { hear, isClos
   }
 }
 
-/** A slot of a host. Only the holder of the token can renew or free it. */
-export interface Lease {
-  readonly host: string;
-  readonly token: string;
-}
-
+/** Only the holder of a slot's token can renew or free it. */
 export interface SlotLeases {
   /** Takes one of the host's slots; false when all are held, or the host is drained. */
-  take(lease: Lease, slots: number): Promise<Result<boolean>>;
+  take(lease: SlotLease, slots: number): Promise<Result<boolean>>;
   /** The leases that are no longer held. Fails without an answer: then it is unknown. */
-  renew(leases: readonly Lease[]): Promise<Result<ReadonlySet<Lease>>>;
-  free(lease: Lease): Promise<Result<void>>;
+  renew(leases: readonly SlotLease[]): Promise<Result<ReadonlySet<SlotLease>>>;
+  free(lease: SlotLease): Promise<Result<void>>;
   /** Remaining milliseconds of each lease without a renewal; null for one that is not held. */
-  look(leases: readonly Lease[]): Promise<Result<(number | null)[]>>;
+  look(leases: readonly SlotLease[]): Promise<Result<(number | null)[]>>;
 }
 
 // Names in Redis: all begin with `cca:`, the only prefix that the users of a fleet may access.

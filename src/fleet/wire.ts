@@ -62,12 +62,11 @@ const parcelFile = z.object({
 });
 export type ParcelFile = z.infer<typeof parcelFile>;
 const parcel = z.object({ files: z.array(parcelFile) });
-export type Parcel = z.infer<typeof parcel>;
 
 /** Parses the files in a blob, which is JSON. Fails with `usage` if it contains none. */
-export function parcelIn(bytes: Uint8Array): Result<Parcel> {
+export function parcelIn(bytes: Uint8Array): Result<readonly ParcelFile[]> {
   const found = parcel.safeParse(parseJson(Buffer.from(bytes).toString()));
-  if (found.success) return ok(found.data);
+  if (found.success) return ok(found.data.files);
   return fail('usage', 'The files that were sent cannot be read.', 'Upgrade the older of the two programs.');
 }
 

@@ -5,6 +5,7 @@
 
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
+import type { SlotLease } from '../../core/event.ts';
 import { errorText, type Failure, fail, publicFailure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
@@ -12,7 +13,7 @@ import { parseJson } from '../../store/json.ts';
 import { groupPaths, groupsFolder } from '../../store/paths.ts';
 import type { Files, World } from '../../system/world.ts';
 import type { FleetPaths } from '../fleet-files.ts';
-import type { Entry, Lease, SlotLeases } from '../redis.ts';
+import type { Entry, SlotLeases } from '../redis.ts';
 import { follow, toGroupStream, toHostStream } from '../redis.ts';
 import { heartbeatMs, registerHost } from '../registry.ts';
 import { Verifier } from '../seal.ts';
@@ -224,7 +225,7 @@ export class Agent {
     return [...this.#held.values()].filter(({ attempt }) => !attempt.isKept).length;
   }
 
-  #leaseOf({ record: { token } }: Slot): Lease {
+  #leaseOf({ record: { token } }: Slot): SlotLease {
     return { host: this.#context.config.name, token };
   }
 

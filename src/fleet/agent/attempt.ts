@@ -319,7 +319,7 @@ export class OrderedAttempt {
   #newFiles(work: AttemptWork): Blob | undefined {
     const changed = work.files.changed();
     const isNew = changed.ok && changed.value !== null;
-    const packed = isNew ? this.#outbox.keepBlob(Buffer.from(JSON.stringify(changed.value))) : changed;
+    const packed = isNew ? this.#outbox.keepBlob(Buffer.from(JSON.stringify({ files: changed.value }))) : changed;
     if (isNew && !packed.ok) work.files.takeBack();
     this.#unsentFiles = this.#noteUnsent(packed, this.#unsentFiles);
     return isNew && packed.ok ? (packed.value as Blob) : undefined;

@@ -11,7 +11,7 @@ import { isSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.
 import { systemFailure } from '../../store/system-failure.ts';
 import type { FileInfo, Files } from '../../system/world.ts';
 import { fitsBlob } from '../redis.ts';
-import { type Parcel, type ParcelFile, placeholders, slugPlaceholder } from '../wire.ts';
+import { type ParcelFile, placeholders, slugPlaceholder } from '../wire.ts';
 
 export interface Places {
   /** The session's folder; all are real paths. */
@@ -27,12 +27,12 @@ export interface Places {
  * is in the place of a file or its folder, which no retry changes, otherwise with the system's reason. `keep`: existing
  * files stay.
  */
-export function layOut(files: Files, parcel: Pick<Parcel, 'files'>, places: Places, keep = false): Result<void> {
-  for (const { path } of parcel.files) {
+export function layOut(files: Files, all: readonly ParcelFile[], places: Places, keep = false): Result<void> {
+  for (const { path } of all) {
     const problem = problemWith(path);
     if (problem !== null) return fail('usage', `The order holds a file ${quoted(path)}, ${problem}.`, refusedNext);
   }
-  for (const file of parcel.files) {
+  for (const file of all) {
     const { folder, path, target } = destination(places, file);
     try {
       const obstacle = obstacleTo(files, folder, path);
@@ -105,8 +105,8 @@ const conversations = 'claude-config/projects/';
 /**
  * Conversations of an earlier attempt from which nothing was received. With the same id there, claude would start none.
  */
-export function removeOtherConversations(files: Files, parcel: Pick<Parcel, 'files'>, { session, slug }: Places): void {
-  const known = new Set(parcel.files.map(({ path }) => path.replaceAll(slugPlaceholder, slug)));
+export function removeOtherConversations(files: Files, all: readonly ParcelFile[], { session, slug }: Places): void {
+  const known = new Set(all.map(({ path }) => path.replaceAll(slugPlaceholder, slug)));
   const isElsewhere = (path: string): boolean =>
     !path.startsWith(conversations) && !conversations.startsWith(`${path}/`);
   for (const path of filesIn(files, session, isElsewhere)) {
@@ -130,6 +130,15 @@ export function takeOut(text: string, places: Places): string {
   return known
     .toSorted(([a], [b]) => b.length - a.length)
     .reduce((all, [path, placeholder]) => all.replaceAll(path, placeholder), text);
+}
+
+/** A file of the session's folder, without paths of this host. */
+export function packFile(path: string, bytes: Uint8Array, places: Places): ParcelFile {
+  // A conversation stays byte for byte: the model has read it like that.
+  const text = path.startsWith(conversations) ? null : textOf(bytes);
+  const data = Buffer.from(text === null ? bytes : takeOut(text, places));
+  const to = path.replace(`${conversations}${places.slug}/`, `${conversations}${slugPlaceholder}/`);
+  return { path: to, isText: text !== null, data: data.toString('base64') };
 }
 
 // The parts of a session's folder that belong to one host: they are never sent in either direction.
@@ -163,7 +172,7 @@ export function filesIn(files: Files, top: string, isLeft: (path: string) => boo
   return found.toSorted();
 }
 
-export function textOf(bytes: Uint8Array): string | null {
+function textOf(bytes: Uint8Array): string | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
     return text.includes('\0') ? null : text;
@@ -216,13 +225,13 @@ export class SessionFiles {
    * Changes since the last call. Null without any. A conversation ends with a complete line. Fails with `usage` when it
    * is too much to send; it is not read then.
    */
-  changed(): Result<Parcel | null> {
+  changed(): Result<readonly ParcelFile[] | null> {
     const changes = this.#paths().flatMap((path) => this.#change(path) ?? []);
     const fits = fitsBlob(changes.reduce((sum, change) => sum + (change.info.size - change.offset) * base64, 0));
     if (!fits.ok) return fits;
     this.#seenBefore = new Map(this.#seen);
     const files = changes.flatMap((change) => this.#taken(change) ?? []);
-    return ok(files.length === 0 ? null : { files });
+    return ok(files.length === 0 ? null : files);
   }
 
   /** The last result of `changed` could not be kept for sending; it is returned again. */
@@ -241,20 +250,12 @@ export class SessionFiles {
   }
 
   #taken({ path, info, isAppended, offset }: Change): ParcelFile | null {
-    const { session, slug } = this.#places;
-    const bytes = this.#files.readBytes(join(session, path), offset, Math.max(0, info.size - offset));
+    const file = join(this.#places.session, path);
+    const bytes = this.#files.readBytes(file, offset, Math.max(0, info.size - offset));
     const whole = isAppended ? bytes.subarray(0, bytes.lastIndexOf(10) + 1) : bytes;
     this.#seen.set(path, { ...info, told: offset + whole.length });
     if (isAppended && whole.length === 0) return null;
-    // Conversations stay byte for byte; in other texts only paths of this host are replaced.
-    const text = path.startsWith(conversations) ? null : textOf(whole);
-    const data = text === null ? Buffer.from(whole) : Buffer.from(takeOut(text, this.#places));
-    return {
-      path: path.replace(`${conversations}${slug}/`, `${conversations}${slugPlaceholder}/`),
-      isText: text !== null,
-      ...(isAppended ? { offset } : {}),
-      data: data.toString('base64'),
-    };
+    return { ...packFile(path, whole, this.#places), ...(isAppended ? { offset } : {}) };
   }
 
   /** Regular files, not through symlinks, without files that belong to this host alone. */

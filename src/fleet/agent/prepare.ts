@@ -100,7 +100,7 @@ async function prepare(
   const work = workOf(context, slot, made.value);
   if (!work.ok) return work;
   const { places, folder } = work.value;
-  const laidOut = layOutFiles(world.files, sent.value.files, places);
+  const laidOut = layOutFiles(world.files, sent.value, places);
   if (!laidOut.ok) return laidOut;
   restateEnvironment(world.files, paths, env.value);
   restateHooks(context, paths, env.value, folder);
@@ -128,11 +128,11 @@ function layOutFiles(files: Files, all: readonly ParcelFile[], places: Places): 
   const [inWorktree, others] = [true, false].map((isIn) =>
     all.filter((file) => file.path.startsWith(worktreeFolder) === isIn),
   ) as [ParcelFile[], ParcelFile[]];
-  removeOtherConversations(files, { files: others }, places);
-  const laidOut = layOut(files, { files: others }, places);
+  removeOtherConversations(files, others, places);
+  const laidOut = layOut(files, others, places);
   if (!laidOut.ok) return laidOut;
   // Ignored files: existing ones belong to the session.
-  return layOut(files, { files: inWorktree }, places, true);
+  return layOut(files, inWorktree, places, true);
 }
 
 /** The variables in settings that override a project's, as they are on this host. */

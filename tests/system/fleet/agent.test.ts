@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { worktreeOf } from '../../../src/fleet/agent/prepare.ts';
 import { listHosts, type RegisteredHost } from '../../../src/fleet/registry.ts';
 import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
-import type { Parcel } from '../../../src/fleet/wire.ts';
+import type { ParcelFile } from '../../../src/fleet/wire.ts';
 import { FleetRig } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { eventually, expectOk } from '../../support/system/rig.ts';
@@ -68,7 +68,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     ].join('\n');
     const { token, attemptId, order } = await rig.start({ script });
     const first = await rig.hear(attemptId, 'checkpoint');
-    const { files } = JSON.parse(Buffer.from(await rig.blob(first.files as never)).toString()) as Parcel;
+    const { files } = JSON.parse(Buffer.from(await rig.blob(first.files as never)).toString()) as {
+      files: ParcelFile[];
+    };
     const contents = Object.fromEntries(files.map(({ path, data }) => [path, Buffer.from(data, 'base64').toString()]));
     expect(contents).toMatchObject({
       'claude-config/projects/x/talk.jsonl': '{"a":1}\n',
@@ -98,7 +100,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const { attemptId } = await rig.start({ script });
     const { snapshot = '', files } = await rig.hear(attemptId, 'checkpoint');
     expect(rig.gitIn(rig.repositoryThere, 'ls-tree', '--name-only', snapshot)).toContain('made.txt');
-    const parcel = JSON.parse(Buffer.from(await rig.blob(files as never)).toString()) as Parcel;
+    const parcel = JSON.parse(Buffer.from(await rig.blob(files as never)).toString()) as { files: ParcelFile[] };
     expect(parcel.files.map(({ path }) => path)).toContain('claude-config/projects/x/talk.jsonl');
   });
 
@@ -159,7 +161,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const { failure } = await rig.hear(attemptId, 'refused');
     expect(failure.reason).toBe('setup-failed');
     const { files } = await rig.hear(attemptId, 'checkpoint');
-    const parcel = JSON.parse(Buffer.from(await rig.blob(files as never)).toString()) as Parcel;
+    const parcel = JSON.parse(Buffer.from(await rig.blob(files as never)).toString()) as { files: ParcelFile[] };
     const log = parcel.files.find(({ path }) => path === 'setup.log');
     expect(Buffer.from(log?.data ?? '', 'base64').toString()).toContain('no such thing');
   });

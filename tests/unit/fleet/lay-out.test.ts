@@ -36,7 +36,7 @@ test('texts get the paths of this host, other bytes are unchanged, and claude fi
     file('a/settings.json', all),
     file('claude-config/projects/{{cca:slug}}/talk.jsonl', all, { isText: false }),
   ];
-  expect(layOut(files, { files: parcel }, places).ok).toBe(true);
+  expect(layOut(files, parcel, places).ok).toBe(true);
   expect(text('a/settings.json')).toBe(`/opt/bun /opt/$& package/bin ${places.session}/x ${places.worktree}`);
   expect(text('claude-config/projects/-work-one/talk.jsonl')).toBe(all);
   expect(statSync(at('a/settings.json')).mode & 0o777).toBe(0o600);
@@ -46,11 +46,11 @@ test('texts get the paths of this host, other bytes are unchanged, and claude fi
 
 test('storing the files again gives the same result, and a piece goes to its place in an existing file', () => {
   const whole = file('talk.jsonl', 'one\ntwo\n', { isText: false });
-  for (let time = 0; time < 2; time += 1) layOut(files, { files: [whole] }, places);
-  layOut(files, { files: [file('talk.jsonl', 'TWO\nthree\n', { isText: false, offset: 4 })] }, places);
+  for (let time = 0; time < 2; time += 1) layOut(files, [whole], places);
+  layOut(files, [file('talk.jsonl', 'TWO\nthree\n', { isText: false, offset: 4 })], places);
   expect(text('talk.jsonl')).toBe('one\nTWO\nthree\n');
   expect(readdirSync(places.session)).toEqual(['talk.jsonl']);
-  layOut(files, { files: [file('talk.jsonl', 'other', {})] }, places, true);
+  layOut(files, [file('talk.jsonl', 'other', {})], places, true);
   expect(text('talk.jsonl')).toBe('one\nTWO\nthree\n');
 });
 
@@ -59,7 +59,7 @@ test.each([
   ...['worktree/.git', 'worktree/.GIT/hooks/pre-commit', 'worktree/sub/.git/config'],
   ...['transcript.jsonl', 'order.json', 'stdin.fifo', 'tmp/x', `${'a/'.repeat(2_100)}b`],
 ])('a parcel with the path %j is refused, and nothing of it is written', (path) => {
-  const laidOut = layOut(files, { files: [file('good', 'x'), file(path, 'x')] }, places);
+  const laidOut = layOut(files, [file('good', 'x'), file(path, 'x')], places);
   expect(laidOut.ok ? '' : laidOut.failure.reason).toBe('usage');
   expect(readdirSync(places.session)).toEqual([]);
   expect(readdirSync(temp.path)).toEqual(['session']);
@@ -70,11 +70,10 @@ test('a conversation that the runner does not know is removed, and targets of sy
   const outside = join(temp.path, 'outside');
   mkdirSync(outside);
   writeFileSync(join(outside, 'precious.jsonl'), 'precious');
-  for (const name of ['known', 'unknown'])
-    layOut(files, { files: [file(known.path.replace('known', name), 'x')] }, places);
-  layOut(files, { files: [file('claude-config/settings.json', 'x')] }, places);
+  for (const name of ['known', 'unknown']) layOut(files, [file(known.path.replace('known', name), 'x')], places);
+  layOut(files, [file('claude-config/settings.json', 'x')], places);
   symlinkSync(outside, at('claude-config/projects/link'));
-  removeOtherConversations(files, { files: [known] }, places);
+  removeOtherConversations(files, [known], places);
   expect(readdirSync(at('claude-config/projects/-work-one'))).toEqual(['known.jsonl']);
   expect([text('claude-config/settings.json'), readdirSync(outside)]).toEqual(['x', ['precious.jsonl']]);
 });
@@ -87,14 +86,14 @@ test('symlinks made by a session are not followed', () => {
   symlinkSync(join(outside, 'precious'), at('prompt.md'));
   symlinkSync(join(outside, 'new'), at('nowhere.md'));
   for (const path of ['inputs/precious', 'inputs/new', 'prompt.md', 'nowhere.md', 'inputs']) {
-    const laidOut = layOut(files, { files: [file(path, 'x')] }, places);
+    const laidOut = layOut(files, [file(path, 'x')], places);
     expect(laidOut.ok ? '' : laidOut.failure.reason).toBe('worktree-failed');
   }
   expect(readdirSync(outside)).toEqual(['precious']);
   expect(readFileSync(join(outside, 'precious'), 'utf8')).toBe('precious');
   mkdirSync(at('folder'));
-  expect(layOut(files, { files: [file('folder', 'x')] }, places).ok).toBe(false);
+  expect(layOut(files, [file('folder', 'x')], places).ok).toBe(false);
   writeFileSync(at('plain'), 'x');
-  expect(layOut(files, { files: [file('plain/below', 'x')] }, places).ok).toBe(false);
+  expect(layOut(files, [file('plain/below', 'x')], places).ok).toBe(false);
   expect(existsSync(at('good'))).toBe(false);
 });

@@ -24,7 +24,7 @@ beforeEach(() => {
 });
 
 const packed = (): Record<string, string> => {
-  const { files } = packSession(world.files, { folder: temp.path }, places, []);
+  const files = packSession(world.files, { folder: temp.path }, places, []);
   return Object.fromEntries(files.map(({ path, data }) => [path, Buffer.from(data, 'base64').toString()]));
 };
 

@@ -1,9 +1,10 @@
 /** Promises: sessions get free slots on hosts where they may run, and no slot is kept without need. */
 import { beforeEach, expect, test } from 'bun:test';
+import type { SlotLease } from '../../../src/core/event.ts';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { SlotWish } from '../../../src/core/plan/decision.ts';
 import { Placement } from '../../../src/fleet/fleet.ts';
-import type { Lease, SlotLeases } from '../../../src/fleet/redis.ts';
+import type { SlotLeases } from '../../../src/fleet/redis.ts';
 import type { RegisteredHost } from '../../../src/fleet/registry.ts';
 import { wireVersion } from '../../../src/fleet/wire.ts';
 import { sid } from '../../support/core-events.ts';
@@ -27,8 +28,8 @@ const wish = (number: number, more: Partial<SlotWish> = {}): SlotWish => ({
   ...more,
 });
 const settled = () => Bun.sleep(0);
-const granted = () => [...placement.granted].map(([id, { place }]) => `${Number(id.slice(0, 3))} ${place.host}`);
-const leaseOf = (number: number) => placement.granted.get(sid(number))?.place as Lease;
+const granted = () => [...placement.granted].map(([id, { host }]) => `${Number(id.slice(0, 3))} ${host}`);
+const leaseOf = (number: number) => placement.granted.get(sid(number)) as SlotLease;
 
 beforeEach(() => {
   [nowMs, hosts, isDown, held, renewed, grants] = [0, [host('one'), host('two')], false, new Map(), [], 0];
@@ -78,7 +79,7 @@ test('sessions are spread over the hosts with the most free slots, and the rest 
   await want(wish(1), wish(2), wish(3), wish(4));
   expect(granted()).toEqual(['1 two', '2 one', '3 two']);
   expect(grants).toBe(3);
-  for (const number of [1, 2, 3]) placement.take(sid(number));
+  for (const number of [1, 2, 3]) placement.granted.delete(sid(number));
   expect(await tick(1_000)).toBe(false);
   expect(granted()).toEqual([]);
   held.delete('of another runner');
@@ -121,7 +122,7 @@ test('a session runs only on hosts where it may', async () => {
 test('a slot that is no longer needed is released, unless its host already has the order', async () => {
   await want(wish(1), wish(2));
   const [first, second] = [leaseOf(1), leaseOf(2)];
-  placement.take(sid(1));
+  placement.granted.delete(sid(1));
   await want();
   expect([...held.keys()]).toEqual([first.token]);
   expect(placement.release(second)).toBe(true);

@@ -2,8 +2,10 @@
  * The engine as one process sees it. A call travels there and back over a link that may be cut in either direction:
  * then it fails, and took effect or not, at once or when the link is whole again.
  */
+
+import type { SlotLease } from '../../../../src/core/event.ts';
 import { fail, ok, type Result } from '../../../../src/core/failure.ts';
-import type { Entry, FleetEngine, Lease, SlotLeases } from '../../../../src/fleet/redis.ts';
+import type { Entry, FleetEngine, SlotLeases } from '../../../../src/fleet/redis.ts';
 import { blobOf, isBlob } from '../../../../src/fleet/redis.ts';
 import { Seal } from '../../../../src/fleet/seal.ts';
 import type { Blob } from '../../../../src/fleet/wire.ts';
@@ -229,7 +231,7 @@ export class EngineClient implements FleetEngine {
     return {
       take: (lease, slots) => this.#ask(() => engine.take(lease, slots, leaseMs)),
       renew: (leases) => {
-        if (leases.length === 0) return Promise.resolve(ok(new Set<Lease>()));
+        if (leases.length === 0) return Promise.resolve(ok(new Set<SlotLease>()));
         return this.#ask(() => new Set(leases.filter((lease) => !engine.renew(lease, leaseMs))));
       },
       free: (lease) => this.#ask(() => engine.free(lease)),

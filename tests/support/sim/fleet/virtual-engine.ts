@@ -2,7 +2,7 @@
  * The engine of a fleet over virtual time: streams, slots and blobs, as Redis has them. How it is
  * asked is in engine-client.ts. After a restart the engine may have lost its last seconds.
  */
-import type { Lease } from '../../../../src/fleet/redis.ts';
+import type { SlotLease } from '../../../../src/core/event.ts';
 import type { Seeded } from '../seeded.ts';
 import type { Timeline } from '../virtual-clock.ts';
 
@@ -132,24 +132,24 @@ export class VirtualEngine {
     return (this.slots.get(token)?.untilMs ?? 0) > this.timeline.nowMs;
   }
 
-  take({ host, token }: Lease, slots: number, leaseMs: number): boolean {
+  take({ host, token }: SlotLease, slots: number, leaseMs: number): boolean {
     const held = [...this.slots].filter(([other, one]) => one.host === host && other !== token && this.isHeld(other));
     if (held.length >= slots) return false;
     this.#set(this.slots, token, { host, untilMs: this.timeline.nowMs + leaseMs });
     return true;
   }
 
-  renew({ host, token }: Lease, leaseMs: number): boolean {
+  renew({ host, token }: SlotLease, leaseMs: number): boolean {
     if (!this.isHeld(token)) return false;
     this.#set(this.slots, token, { host, untilMs: this.timeline.nowMs + leaseMs });
     return true;
   }
 
-  free({ token }: Lease): void {
+  free({ token }: SlotLease): void {
     this.#delete(this.slots, token);
   }
 
-  leftOf({ token }: Lease): number | null {
+  leftOf({ token }: SlotLease): number | null {
     return this.isHeld(token) ? (this.slots.get(token)?.untilMs ?? 0) - this.timeline.nowMs : null;
   }
 

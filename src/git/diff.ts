@@ -215,7 +215,8 @@ async function withNewFiles<T>(
   });
 }
 
-async function withIndexCopy<T>(
+/** Runs `work` with a copy of the index of the folder's worktree, which git may change. */
+export async function withIndexCopy<T>(
   git: Git,
   folder: string,
   work: (index: IndexCall) => Promise<Result<T>>,

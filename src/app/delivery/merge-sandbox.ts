@@ -37,15 +37,7 @@ import {
 } from '../../worker/shell-command.ts';
 import type { AppContext } from '../app-context.ts';
 import { endProcessBy, onSignal } from '../signals.ts';
-import {
-  isWorktree,
-  type MergeItem,
-  placeName,
-  type RepositoryPlan,
-  titleOfItem,
-  uncommittedOf,
-  warnOnce,
-} from './plan.ts';
+import { isWorktree, type MergeItem, type RepositoryPlan, titleOfItem, uncommittedOf, warnOnce } from './plan.ts';
 import { removeAround } from './worktree-cleanup.ts';
 
 /** How long to wait for git processes of a killed command, which normally end by themselves. */
@@ -184,7 +176,7 @@ export class MergeSandbox {
         continue;
       }
       if (!isMade) {
-        warnOnce(this.#context, `Merging in a scratch worktree of ${placeName(plan.repository)} ...`);
+        warnOnce(this.#context, `Merging in a scratch worktree of ${repositoryDir(plan.repository)} ...`);
         const made = await makeScratch(this.git, plan.repository, scratch.path, start);
         if (!made.ok) return made;
         isMade = true;

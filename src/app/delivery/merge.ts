@@ -8,6 +8,7 @@ import type { Git } from '../../git/git.ts';
 import { ignoredSentence } from '../../git/ignored-output.ts';
 import { type Settlement, settleMoves } from '../../git/move-refs.ts';
 import { checkRoom, checkTarget, type MergeTarget, readTarget } from '../../git/target.ts';
+import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readLog } from '../../store/event-log.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import {
@@ -31,7 +32,6 @@ import {
   type MergeItem,
   type MergePlan,
   type MergeSelection,
-  placeName,
   planMerge,
   type RepositoryPlan,
   titleOfItem,
@@ -289,7 +289,7 @@ async function tryOut(bench: MergeSandbox, tasks: readonly SandboxMerge[]): Prom
     const target = await readTarget(bench.git, repository, into);
     if (!target.ok) return target;
     if (target.value.commit !== task.start) {
-      const message = `The branch ${into} of ${placeName(repository)} was moved during the merge.`;
+      const message = `The branch ${into} of ${repositoryDir(repository)} was moved during the merge.`;
       return fail('usage', message, 'This command moved no branch. Merge again.');
     }
     const free = await checkTarget(bench.git, target.value);
@@ -334,7 +334,7 @@ export async function finishInterruptedMerge(context: AppContext, group: GroupRe
 }
 
 function describeMove({ repository, into, sessionIds }: MergedRepository): string {
-  return `${plural(sessionIds.length, 'session')} in ${into} of ${placeName(repository)}`;
+  return `${plural(sessionIds.length, 'session')} in ${into} of ${repositoryDir(repository)}`;
 }
 
 /** Moves all branches of a journal, or none, and logs the merges. */

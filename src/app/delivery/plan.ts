@@ -48,10 +48,6 @@ export function warnOnce({ notes }: Pick<AppContext, 'notes'>, text: string): vo
   notes.line(safeLine(text, 1000));
 }
 
-export function placeName(repository: string): string {
-  return repositoryDir(repository);
-}
-
 /** Fails with `illegal-transition` (the group is running or archived), `usage` and `worktree-failed`. */
 export async function planMerge(git: Git, state: GroupState, options: MergeSelection): Promise<Result<MergePlan>> {
   const allowed = checkStatus(state);
@@ -68,7 +64,7 @@ export async function planMerge(git: Git, state: GroupState, options: MergeSelec
   for (const record of records) {
     const { workspace, mergedInto } = record;
     if (mergedInto === undefined && workspace !== undefined && isRepositoryGone(git, workspace.repository)) {
-      const message = `The repository ${placeName(workspace.repository)} is gone.`;
+      const message = `The repository ${repositoryDir(workspace.repository)} is gone.`;
       return fail('usage', message, 'Restore it, then merge again.');
     }
     const found =
@@ -81,7 +77,7 @@ export async function planMerge(git: Git, state: GroupState, options: MergeSelec
     else if ('why' in found.value) leftOut.push(found.value);
     else {
       const { repository, base } = found.value.workspace;
-      const programs = await changedPrograms(git, placeName(repository), { from: base, to: found.value.source });
+      const programs = await changedPrograms(git, repositoryDir(repository), { from: base, to: found.value.source });
       if (!programs.ok) return programs;
       items.set(repository, [...(items.get(repository) ?? []), { ...found.value, programs: programs.value }]);
     }
@@ -136,7 +132,7 @@ function notComplete(state: GroupState, unfinished: readonly SessionRecord[]): R
 function branchFor(repository: string, items: readonly MergeItem[], into: string | undefined): Result<string> {
   if (into !== undefined) return ok(into);
   const [first, ...others] = new Set(items.flatMap(({ target }) => target ?? []));
-  const repositoryName = placeName(repository);
+  const repositoryName = repositoryDir(repository);
   if (first === undefined) {
     const message = `No branch was checked out in ${repositoryName} when the work began, so there is no target.`;
     return fail('usage', message, 'Name the branch with --into.');
@@ -187,7 +183,7 @@ const titlesShown = 5;
 /** Always fails, with the branch that has the work and the commands that merge it into `into`. */
 function mergedElsewhere(records: readonly SessionRecord[], into: string): Result<never> {
   const places = records.map(({ workspace, definition, mergedInto = '' }) => {
-    const repositoryName = placeName(workspace?.repository ?? definition.repository ?? '');
+    const repositoryName = repositoryDir(workspace?.repository ?? definition.repository ?? '');
     const git = `git -C ${shellWord(repositoryName)}`;
     const merge = `${git} checkout ${shellWord(into)} && ${git} merge ${shellWord(mergedInto)}`;
     return { where: `${quoted(mergedInto)} of ${repositoryName}`, merge };

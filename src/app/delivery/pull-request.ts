@@ -7,6 +7,7 @@ import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
 import { fetchBranch, headIn, type PushRemote, pushCommit, remoteOf, remoteTip } from '../../git/push.ts';
 import { type MergeTarget, readTarget } from '../../git/target.ts';
+import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { parseOwn } from '../../store/json.ts';
 import type { ScratchPlace } from '../../store/merge-journal.ts';
@@ -21,7 +22,6 @@ import {
   type MergeItem,
   type MergePlan,
   type MergeSelection,
-  placeName,
   programsSentence,
   type RepositoryPlan,
   titleOfItem,
@@ -89,7 +89,7 @@ export async function proposeGroup(
   if (proposed.ok) return ok({ ...report, outcome: 'proposed', proposed: proposed.value });
   const names = pushed.value.map(
     ({ destination }) =>
-      `${destination.branch} of ${destination.remote.name} (${placeName(destination.plan.repository)})`,
+      `${destination.branch} of ${destination.remote.name} (${repositoryDir(destination.plan.repository)})`,
   );
   const { failure } = proposed;
   return fail(failure.reason, `${failure.message} Pushed already: ${names.join(', ')}.`, failure.next);
@@ -147,14 +147,14 @@ async function choosePlaces(
       if (before !== undefined || tip.value === null) return ok({ branch, tip: tip.value });
     }
     const which = `${namesMax} branches such as cca/${slug}`;
-    const message = `${remote} of ${placeName(repository)} has ${which} already.`;
+    const message = `${remote} of ${repositoryDir(repository)} has ${which} already.`;
     return fail('usage', message, 'Delete those that are no longer needed with: git push --delete');
   }
 }
 
 async function checkHosts(context: AppContext, destinations: readonly Destination[]): Promise<Result<void>> {
   for (const { plan, remote } of destinations) {
-    const ready = await checkGh(context, placeName(plan.repository), remote.slug);
+    const ready = await checkGh(context, repositoryDir(plan.repository), remote.slug);
     if (!ready.ok) return fail(ready.failure.reason, `${ready.failure.message} ${nothingPushed}`, ready.failure.next);
   }
   return ok(undefined);
@@ -203,7 +203,7 @@ async function pushIntegrated(
     const { branch, remote, plan, isPushed } = destination;
     if (commit === task.start) {
       if (isPushed) done.push({ destination, commit, pushed: false });
-      else warnOnce(context, `${plan.into} of ${placeName(plan.repository)} is already up to date.`);
+      else warnOnce(context, `${plan.into} of ${repositoryDir(plan.repository)} is already up to date.`);
       continue;
     }
     // Log before the push, so that a later command recognises the branch.
@@ -214,9 +214,9 @@ async function pushIntegrated(
       const names = done.map((one) => one.destination.branch).join(', ');
       const before = names === '' ? nothingPushed : `Pushed already: ${names}.`;
       const { reason, message, next } = pushed.failure;
-      return fail(reason, `${placeName(plan.repository)}: ${message} ${before}`, next);
+      return fail(reason, `${repositoryDir(plan.repository)}: ${message} ${before}`, next);
     }
-    warnOnce(context, `Pushed ${branch} to ${remote.name} of ${placeName(plan.repository)}.`);
+    warnOnce(context, `Pushed ${branch} to ${remote.name} of ${repositoryDir(plan.repository)}.`);
     done.push({ destination, commit, pushed: true });
   }
   return ok(done);
@@ -274,7 +274,7 @@ async function requestAll(
   const found: (Proposed & { readonly body: string })[] = [];
   for (const { destination, commit, pushed: isNew } of pushed) {
     const { plan, remote, branch } = destination;
-    const cwd = placeName(plan.repository);
+    const cwd = repositoryDir(plan.repository);
     const open = await findRequest(context, cwd, remote.slug, branch);
     if (!open.ok) return open;
     const body = open.value?.body ?? proposalSection(state, plan.items, relatedTo(destination, found));
@@ -288,7 +288,7 @@ async function requestAll(
     const wanted = withOurSection(body, proposalSection(state, destination.plan.items, relatedTo(destination, found)));
     if (wanted === body) continue;
     const edited = await withBody(writer, context, wanted, (file) =>
-      text(context, placeName(destination.plan.repository), editArgs(url, file)),
+      text(context, repositoryDir(destination.plan.repository), editArgs(url, file)),
     );
     if (!edited.ok) return edited;
   }
@@ -319,7 +319,7 @@ async function create(
     slug: remote.slug,
   };
   const printed = await withBody(writer, context, body, (bodyFile) =>
-    text(context, placeName(plan.repository), createArgs({ ...request, bodyFile })),
+    text(context, repositoryDir(plan.repository), createArgs({ ...request, bodyFile })),
   );
   if (!printed.ok) return printed;
   const url = printed.value.trim().split('\n').at(-1)?.trim() ?? '';
@@ -459,7 +459,7 @@ export function proposalSection(
 }
 
 function relatedLine({ repository, url }: Related): string {
-  return `- ${url} (${safeLine(placeName(repository).split('/').at(-1) ?? '', 80)})`;
+  return `- ${url} (${safeLine(repositoryDir(repository).split('/').at(-1) ?? '', 80)})`;
 }
 
 function pieceText(item: MergeItem, answerLimit: number): string[] {

@@ -1,10 +1,8 @@
 /** Commits the whole content of a worktree, without ignored files, on top of its HEAD, and restores it. */
-import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Workspace } from '../../core/group.ts';
-import { systemFailure } from '../../store/system-failure.ts';
-import type { Git } from '../git.ts';
-import { gitDirOf } from '../git.ts';
+import { withIndexCopy } from '../diff.ts';
+import { type Git, gitDirOf } from '../git.ts';
 import { askOwn, currentBranch, gitFailure, longTimeoutMs, runOwn } from '../run-git.ts';
 import { setRefs } from './session-refs.ts';
 
@@ -17,13 +15,17 @@ export interface Snapshot {
 }
 
 export async function snapshotOf(git: Git, path: string): Promise<Result<Snapshot>> {
+  // Git would answer for an enclosing repository.
+  if (gitDirOf(git.world.files, path) === null) {
+    return fail('worktree-failed', `${path} is not a worktree.`, 'See git worktree list.');
+  }
   const status = await runOwn(git, path, statusArgs, long);
   if (!status.ok) return status;
   const [first = '', ...rest] = status.value.split('\0').filter((line) => !line.startsWith('# branch.head '));
   const head = /^# branch\.oid ([0-9a-f]+)$/.exec(first)?.[1];
   if (head === undefined) return fail('worktree-failed', `Nothing is checked out in ${path}.`, 'See git log there.');
   if (rest.every((line) => line === '' || line.startsWith('# '))) return ok({ head, snapshot: head });
-  const tree = await treeOf(git, path, head);
+  const tree = await treeOf(git, path);
   if (!tree.ok) return tree;
   const args = ['commit-tree', '-p', head, '-m', 'Snapshot of the files of a session', tree.value];
   const made = await runOwn(git, path, args, { variables: fixedIdentity });
@@ -45,18 +47,9 @@ const fixedIdentity = {
 const noRoom = /No space left|Disk quota/i;
 
 /** The tree of all files except untracked ignored ones. */
-async function treeOf(git: Git, path: string, head: string): Promise<Result<string>> {
-  const kept = snapshotIndex(git, path);
-  if (kept === null) return fail('worktree-failed', `${path} is not a worktree.`, 'See git worktree list.');
-  const { files, random } = git.world;
-  // A new name each time: a killed git may have left a lock on another one.
-  const index = `${kept}-${random.uuid()}`;
-  const call = { ...long, variables: { GIT_INDEX_FILE: index } };
-  try {
-    const known = latestIndex(git, kept);
-    if (known !== null) files.writeBytes(index, files.readBytes(known, 0, files.info(known)?.size ?? 0));
-    const read = known === null ? await runOwn(git, path, ['read-tree', head], call) : ok('');
-    if (!read.ok) return read;
+function treeOf(git: Git, path: string): Promise<Result<string>> {
+  return withIndexCopy(git, path, async (index) => {
+    const call = { ...long, ...index };
     // A file that disappears or cannot be read must not block all others.
     const add = ['add', '--all', '--ignore-errors'];
     const added = await askOwn(git, path, add, call);
@@ -65,29 +58,8 @@ async function treeOf(git: Git, path: string, head: string): Promise<Result<stri
     // The tree would contain the files of the earlier index.
     if (exitCode > 1 || noRoom.test(stderr)) return gitFailure(add, added.value);
     const tree = await runOwn(git, path, ['write-tree'], call);
-    if (!tree.ok) return tree;
-    files.rename(index, kept);
-    return ok(tree.value.trim());
-  } catch (error) {
-    return { ok: false, failure: { ...systemFailure(index, error), reason: 'worktree-failed' } };
-  } finally {
-    files.remove(index);
-    files.remove(`${index}.lock`);
-  }
-}
-
-/** Kept between snapshots: unchanged files are not read again. */
-function snapshotIndex({ world }: Git, path: string): string | null {
-  const gitDir = gitDirOf(world.files, path);
-  return gitDir === null ? null : join(gitDir, 'cca-snapshot-index');
-}
-
-/** The worktree's own index if it is newer: it has committed or staged files that git ignores. */
-function latestIndex({ world: { files } }: Git, kept: string): string | null {
-  const own = join(dirname(kept), 'index');
-  const [keptAt, ownAt] = [kept, own].map((path) => files.info(path)?.mtimeMs);
-  if (ownAt === undefined) return keptAt === undefined ? null : kept;
-  return keptAt !== undefined && keptAt > ownAt ? kept : own;
+    return tree.ok ? ok(tree.value.trim()) : tree;
+  });
 }
 
 export interface Applying {

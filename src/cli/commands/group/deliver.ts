@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { type MergeOptions, type MergeReport, mergeGroup } from '../../../app/delivery/merge.ts';
 import { mergeMessage } from '../../../app/delivery/merge-sandbox.ts';
-import { isIncomplete, leftOutLines, type MergeItem, placeName, titleOfItem } from '../../../app/delivery/plan.ts';
+import { isIncomplete, leftOutLines, type MergeItem, titleOfItem } from '../../../app/delivery/plan.ts';
 import {
   bodyFileOf,
   createArgs,
@@ -28,7 +28,6 @@ import {
 import { shellWord } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
-import type { SessionId } from '../../../core/group.ts';
 import { headIn, pushArgs } from '../../../git/push.ts';
 import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../view/format.ts';
@@ -58,50 +57,34 @@ export function defineMerge(command: Command, context: Context): void {
     .option('-y, --yes', 'merge the work of a rehearsal without confirmation')
     .option('--json', 'one JSON document')
     .addHelpText('after', mergeExample)
-    .action((reference, { into, partial, session, dryRun, keepIgnored, yes, json }) =>
-      context.run(() =>
-        merge(
-          context,
-          reference,
-          {
-            ...defined({ into, keepIgnored, only: idsOf(context, reference, session) }),
-            partial: partial === true || session !== undefined,
-            dryRun: dryRun === true,
-          },
-          { yes: yes === true, json: json === true },
-        ),
-      ),
+    .action((reference, { keepIgnored, yes, json, ...given }) =>
+      context.run(async () => {
+        const options = { ...selectionOf(context, reference, given), ...defined({ keepIgnored }) };
+        const group = await groupToDeliver(context, reference, 'Merge', options, yes);
+        return group === null ? undefined : merge(context, group, options, json === true);
+      }),
     );
 }
 
-function idsOf(
-  context: Context,
-  reference: string,
-  sessions: readonly string[] | undefined,
-): readonly SessionId[] | undefined {
-  const group = sessions && need(loadReferredGroup(context, reference));
-  return group && sessions.map((session) => need(sessionOf(group, session)).sessionId);
+interface SelectionOptions {
+  readonly into?: string | undefined;
+  readonly partial?: true | undefined;
+  readonly session?: readonly string[] | undefined;
+  readonly dryRun?: true | undefined;
 }
 
-interface Manner {
-  readonly yes: boolean;
-  readonly json: boolean;
+function selectionOf(context: Context, reference: string, { into, partial, session, dryRun }: SelectionOptions) {
+  const group = session && need(loadReferredGroup(context, reference));
+  const only = group && session.map((one) => need(sessionOf(group, one)).sessionId);
+  return { ...defined({ into, only }), partial: partial === true || session !== undefined, dryRun: dryRun === true };
 }
 
 async function merge(
   context: Context,
-  reference: string,
+  group: GroupReference,
   options: MergeOptions,
-  manner: Manner,
+  json: boolean,
 ): Promise<CommandResult> {
-  const { yes, json } = manner;
-  const group = need(resolveGroup(context, reference));
-  const { dryRun, partial } = options;
-  const sure = await mayHandOver(context, group, { what: 'Merge', dryRun, partial, yes });
-  if (!sure) {
-    context.stderr.line('Nothing was merged.');
-    return;
-  }
   const report = need(
     await changeGroup(context, group, {
       direct: (writer) => mergeGroup(context, writer, options),
@@ -134,37 +117,21 @@ export function definePr(command: Command, context: Context): void {
     .option('-y, --yes', 'propose the work of a rehearsal without confirmation')
     .option('--json', 'one JSON document')
     .addHelpText('after', prExample)
-    .action((reference, { draft, into, partial, session, dryRun, yes, json }) =>
-      context.run(() =>
-        propose(
-          context,
-          reference,
-          {
-            ...defined({ into, only: idsOf(context, reference, session) }),
-            partial: partial === true || session !== undefined,
-            dryRun: dryRun === true,
-            draft: draft === true,
-          },
-          { yes: yes === true, json: json === true },
-        ),
-      ),
+    .action((reference, { draft, yes, json, ...given }) =>
+      context.run(async () => {
+        const options = { ...selectionOf(context, reference, given), draft: draft === true };
+        const group = await groupToDeliver(context, reference, 'Propose', options, yes);
+        return group === null ? undefined : propose(context, group, options, json === true);
+      }),
     );
 }
 
 async function propose(
   context: Context,
-  reference: string,
+  group: GroupReference,
   options: ProposalOptions,
-  manner: Manner,
+  json: boolean,
 ): Promise<CommandResult> {
-  const { yes, json } = manner;
-  const group = need(resolveGroup(context, reference));
-  const { dryRun, partial } = options;
-  const sure = await mayHandOver(context, group, { what: 'Propose', dryRun, partial, yes });
-  if (!sure) {
-    context.stderr.line('Nothing was pushed.');
-    return;
-  }
   return changeGroup(context, group, {
     direct: (writer) =>
       attempt(async () => {
@@ -180,7 +147,7 @@ async function propose(
 
 const lineColumns = 1000;
 
-export function showMerge(context: Context, groupId: string, report: MergeReport, json: boolean): void {
+function showMerge(context: Context, groupId: string, report: MergeReport, json: boolean): void {
   const { stdout } = context;
   if (json) stdout.json(mergeDocument(groupId, report));
   else for (const line of mergeLines(groupId, report)) stdout.line(safeLine(line, lineColumns));
@@ -229,7 +196,7 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
     case 'planned':
       return [
         ...prepared.flatMap(({ plan, target }) => [
-          `Into ${plan.into} of ${placeName(plan.repository)} (${shortCommit(target.commit)}):`,
+          `Into ${plan.into} of ${repositoryDir(plan.repository)} (${shortCommit(target.commit)}):`,
           ...plan.items.map(pieceLine),
         ]),
         ...left,
@@ -241,7 +208,7 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
         ...moves.map(({ repository, into, from, to, sessionIds }) => {
           const there = sessionIds.filter((id) => contained.has(id)).length;
           const known = there === 0 ? '' : `, ${there} of them already there`;
-          const where = `${into} of ${placeName(repository)}`;
+          const where = `${into} of ${repositoryDir(repository)}`;
           if (from === to) return `${where} already has the work of ${plural(sessionIds.length, 'session')}.`;
           const step = `${shortCommit(from)} -> ${shortCommit(to)}`;
           return `Merged ${plural(sessionIds.length, 'session')} into ${where}${known} (${step}).`;
@@ -277,39 +244,35 @@ function keptLines({ cleanUp, mergePlan: { titles } }: MergeReport): string[] {
 
 // Work of a rehearsal is delivered only after a confirmation.
 
-interface HandOver {
-  readonly what: string;
-  readonly dryRun: boolean;
-  readonly partial: boolean;
-  readonly yes: boolean;
-}
+type HandOver = Pick<MergeOptions, 'dryRun' | 'partial'>;
 
-/** Asks for confirmation on a terminal and prints a note elsewhere. False = the user declined. */
-export async function mayHandOver(
+/** Asks for confirmation on a terminal and prints a note elsewhere. Null = the user declined. */
+async function groupToDeliver(
   context: Context,
-  group: GroupReference,
-  { what, yes, ...options }: HandOver,
-): Promise<boolean> {
-  if (yes || !isRehearsedWork(context, group, options)) return true;
+  reference: string,
+  what: string,
+  options: HandOver,
+  yes: true | undefined,
+): Promise<GroupReference | null> {
+  const group = need(resolveGroup(context, reference));
+  if (yes === true || !isRehearsedWork(context, group, options)) return group;
   const fact = `Group ${group.groupId} is a rehearsal: its work comes from a script, not from a model.`;
   const canAsk = context.stdinIsTerminal && context.stdout.isTerminal;
   if (!canAsk) context.stderr.line(fact);
-  return confirmed(context, `${fact} ${what} it anyway?`, !canAsk);
+  if (await confirmed(context, `${fact} ${what} it anyway?`, !canAsk)) return group;
+  context.stderr.line('Nothing was done.');
+  return null;
 }
 
 /** Skips the confirmation when the delivery would be refused anyway. */
-function isRehearsedWork(
-  { world }: Context,
-  group: GroupReference,
-  { dryRun, partial }: Pick<HandOver, 'dryRun' | 'partial'>,
-): boolean {
+function isRehearsedWork({ world }: Context, group: GroupReference, { dryRun, partial }: HandOver): boolean {
   const loaded = loadWithRunner(world, group);
   if (dryRun || !loaded.ok || loaded.value.state.run?.rehearsal === undefined) return false;
   const records = [...loaded.value.state.sessions.values()];
   return partial || records.every(({ state }) => state.status === 'completed');
 }
 
-export function showProposal(context: Context, groupId: string, report: ProposalReport, json: boolean): void {
+function showProposal(context: Context, groupId: string, report: ProposalReport, json: boolean): void {
   const { stdout } = context;
   if (json) stdout.json(proposalDocument(groupId, report));
   else for (const line of proposalLines(groupId, report)) stdout.line(safeLine(line, lineColumns));
@@ -350,12 +313,7 @@ function proposalLines(groupId: string, { outcome, mergePlan, proposed }: Propos
 
 type GroupFiles = Pick<LoadedGroup, 'state' | 'paths'>;
 
-export function showCommands(
-  context: Context,
-  writer: GroupFiles,
-  report: ProposalReport,
-  options: CommandOptions,
-): void {
+function showCommands(context: Context, writer: GroupFiles, report: ProposalReport, options: CommandOptions): void {
   const commands = report.destinations.map((destination, index) =>
     commandsFor(writer, destination, index + 1, options, report.destinations),
   );

@@ -38,6 +38,7 @@ import type { GroupState } from './state.ts';
 import { nextSessionStatus } from './status.ts';
 
 export type SessionEvent = Extract<GroupEvent, { sessionId: SessionId }>;
+type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>;
 
 /** Applies a session event. Throws IllegalEvent when it may not happen to that session now. */
 export function reduceSession(state: GroupState, event: SessionEvent): void {
@@ -223,8 +224,8 @@ function applySessionEvent(
 
 type OtherEvent =
   | ItemEvent
-  | Extract<SessionEvent, { type: 'session_moved' | 'session_host_lost' | 'session_booked' }>
-  | Extract<SessionEvent, { type: 'session_attaching' | 'session_attached' | 'session_detached' }>;
+  | EventOf<'session_moved' | 'session_host_lost' | 'session_booked'>
+  | EventOf<'session_attaching' | 'session_attached' | 'session_detached'>;
 
 function applyOther(state: GroupState, record: SessionRecord, event: OtherEvent): void {
   switch (event.type) {
@@ -324,11 +325,7 @@ function noteMessage(record: SessionRecord, text: string): void {
   if (attempt === undefined) delete record.finished;
 }
 
-function inherit(
-  state: GroupState,
-  record: SessionRecord,
-  event: Extract<SessionEvent, { type: 'session_inherited' }>,
-): void {
+function inherit(state: GroupState, record: SessionRecord, event: EventOf<'session_inherited'>): void {
   const { from, isolated, workspace, mergedInto, work } = event;
   record.state = { status: 'completed', ...answerOf(event), ...defined({ work }) };
   record.queued = false;
@@ -341,11 +338,7 @@ function inherit(
   if (mergedInto === undefined) noteBase(state, workspace);
 }
 
-function isolate(
-  state: GroupState,
-  record: SessionRecord,
-  { workspace }: Extract<SessionEvent, { type: 'session_isolated' }>,
-): void {
+function isolate(state: GroupState, record: SessionRecord, { workspace }: EventOf<'session_isolated'>): void {
   if (record.workspace !== undefined && record.workspace.remadeAt !== workspace.remadeAt) record.unaware = true;
   record.workspace = workspace;
   noteBase(state, workspace);
@@ -358,11 +351,7 @@ function noteBase(state: GroupState, workspace: Workspace): void {
 }
 
 /** The worker is gone and paid for; its answer stays whatever the acceptance says. */
-function accept(
-  state: GroupState,
-  record: SessionRecord,
-  event: Extract<SessionEvent, { type: 'session_accepting' }>,
-): void {
+function accept(state: GroupState, record: SessionRecord, event: EventOf<'session_accepting'>): void {
   endAttempt(state, record, event);
   const attempt = attemptOf(record, event.attemptId);
   attempt.accepting = event.usage;
@@ -373,7 +362,7 @@ function answerOf({ result, structured }: SessionResult): SessionResult {
   return { result, ...defined({ structured }) };
 }
 
-function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_identified' }>): void {
+function identify(record: SessionRecord, event: EventOf<'session_identified'>): void {
   const attempt = attemptOf(record, event.attemptId);
   // The attempt's first request contains all pending messages, except those sent while it was being stopped.
   if (!attempt.identified && attempt.stopping === undefined) record.messages = [];
@@ -384,11 +373,7 @@ function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 's
   if (event.model !== undefined && attempt.model === undefined) record.model = event.model;
 }
 
-function completeSession(
-  state: GroupState,
-  record: SessionRecord,
-  event: Extract<SessionEvent, { type: 'session_completed' }>,
-): void {
+function completeSession(state: GroupState, record: SessionRecord, event: EventOf<'session_completed'>): void {
   endAttempt(state, record, event);
   const work = defined({ work: event.work });
   record.state = { status: 'completed', ...answerOf(event), ...work };
@@ -401,7 +386,7 @@ function completeSession(
 function queueByName(
   state: GroupState,
   record: SessionRecord,
-  { sessionId, queued, prompt, fresh, resumeAt }: Extract<SessionEvent, { type: 'session_queued' }>,
+  { sessionId, queued, prompt, fresh, resumeAt }: EventOf<'session_queued'>,
 ): void {
   if (queued) state.failed.delete(sessionId);
   else if (record.queued && record.state.status === 'failed') state.failed.add(sessionId);
@@ -419,11 +404,7 @@ function queueByName(
   if (fresh !== undefined || resumeAt !== undefined) delete record.promptUnsent;
 }
 
-function failSession(
-  state: GroupState,
-  record: SessionRecord,
-  event: Extract<SessionEvent, { type: 'session_failed' }>,
-): void {
+function failSession(state: GroupState, record: SessionRecord, event: EventOf<'session_failed'>): void {
   endAttempt(state, record, event);
   // Rejected work needs another turn; after any other acceptance problem only the acceptance is repeated.
   if (event.reason === 'not-accepted' || event.reason === 'not-proven') reject(record, event);
@@ -442,11 +423,7 @@ function stopAttempt(attempt: Attempt, reason: StopReason, at: string): void {
 }
 
 /** The cause of the pause decides whether it resumes by itself. */
-function pauseSession(
-  state: GroupState,
-  record: SessionRecord,
-  event: Extract<SessionEvent, { type: 'session_paused' }>,
-): void {
+function pauseSession(state: GroupState, record: SessionRecord, event: EventOf<'session_paused'>): void {
   endAttempt(state, record, event);
   record.state = { status: 'paused', reason: event.reason, message: event.message };
   switch (event.reason) {
@@ -545,7 +522,7 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
 
 // Items: questions of a session to the user.
 
-type ItemEvent = Extract<SessionEvent, { type: 'item_opened' | 'item_answered' | 'item_withdrawn' }>;
+type ItemEvent = EventOf<'item_opened' | 'item_answered' | 'item_withdrawn'>;
 
 function reduceItem(record: SessionRecord, event: ItemEvent): void {
   const known = record.items?.find(({ id }) => id === event.item);

@@ -31,7 +31,7 @@ import type { Worker } from '../worker/attempt/worker.ts';
 import { type BookedFact, isRefusedLogin, type WorkerFact } from '../worker/facts.ts';
 import type { HostedAttempt } from '../worker/host.ts';
 import { terminatePartialLine } from '../worker/session-files.ts';
-import { askedEvents, unaskedEvents, withdrawals } from './item-events.ts';
+import { askedEvents, type FactOf, unaskedEvents, withdrawals } from './item-events.ts';
 
 /** Attempts of an earlier runner by id, and whether that runner had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
@@ -87,18 +87,14 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
   }
 }
 
-function spawnedEvent(attempt: Attempt, fact: Extract<WorkerFact, { kind: 'spawned' }>, isAdopted: boolean): EventBody {
+function spawnedEvent(attempt: Attempt, fact: FactOf<'spawned'>, isAdopted: boolean): EventBody {
   const { sessionId, attemptId, process } = fact;
   const named = { start: 'session_started', resume: 'session_resumed', retry: 'session_retrying' } as const;
   const type = isAdopted ? 'session_adopted' : named[attempt.kind];
   return { type, sessionId, attemptId, attempt: attempt.number, process };
 }
 
-function identifiedEvents(
-  record: SessionRecord,
-  attempt: Attempt,
-  fact: Extract<WorkerFact, { kind: 'identified' }>,
-): EventBody[] {
+function identifiedEvents(record: SessionRecord, attempt: Attempt, fact: FactOf<'identified'>): EventBody[] {
   const { sessionId, attemptId, claudeSessionId, model, claudeVersion } = fact;
   const known = record.claudeSessionIds.at(-1) === claudeSessionId && record.model === (model ?? record.model);
   // The transcript of an adopted worker is read again from the start, so logged events are skipped.
@@ -114,12 +110,7 @@ function identifiedEvents(
   ];
 }
 
-function isolatedEvents({
-  sessionId,
-  attemptId,
-  workspace,
-  notes,
-}: Extract<WorkerFact, { kind: 'isolated' }>): EventBody[] {
+function isolatedEvents({ sessionId, attemptId, workspace, notes }: FactOf<'isolated'>): EventBody[] {
   return [
     { type: 'session_isolated', sessionId, attemptId, workspace },
     ...notes.map((message): EventBody => warn(sessionId, { code: 'workspace', message })),
@@ -134,7 +125,7 @@ function warn(sessionId: SessionId, warning: Warning): EventBody {
 function acceptanceEvents(
   record: SessionRecord,
   attempt: Attempt,
-  { sessionId, attemptId, verdict }: Extract<WorkerFact, { kind: 'acceptance-ended' }>,
+  { sessionId, attemptId, verdict }: FactOf<'acceptance-ended'>,
 ): EventBody[] {
   const events = verdict.warnings.map((warning) => warn(sessionId, warning));
   const of = { sessionId, attemptId };
@@ -169,7 +160,7 @@ function acceptanceEvents(
   }
 }
 
-type Ended = Extract<WorkerFact, { kind: 'ended' }>;
+type Ended = FactOf<'ended'>;
 
 /** `served`: total usage of the group's earlier attempts. */
 type OutageContext = Pick<FactContext, 'isUnserved'> & { readonly served: Usage };

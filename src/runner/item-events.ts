@@ -20,7 +20,7 @@ import type { WorkerFact } from '../worker/facts.ts';
 
 const defaultAskTimeoutMs = 5 * 60_000;
 
-type FactOf<K extends WorkerFact['kind']> = Extract<WorkerFact, { readonly kind: K }>;
+export type FactOf<K extends WorkerFact['kind']> = Extract<WorkerFact, { readonly kind: K }>;
 
 /** Empty when the item is logged: the transcript of an adopted worker is read again from the start. */
 export function askedEvents(

@@ -10,7 +10,7 @@ import type { GroupId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import { isEventType } from '../core/status.ts';
 import { errorCode, writeFailure } from '../system/system-error.ts';
-import type { AppendFile, FileInfo, World } from '../system/world.ts';
+import type { AppendFile, World } from '../system/world.ts';
 import { isObject, parseJson } from './json.ts';
 import { LogLost } from './system-failure.ts';
 
@@ -21,7 +21,7 @@ const newline = 0x0a;
 /** Creates a new log with its header line and, if given, its first events, safe against a power cut. */
 export function createLog(world: World, path: string, groupId: GroupId, first: readonly GroupEvent[] = []): EventLog {
   world.files.writeAtomic(path, headerLine(groupId) + eventLines(first), { durable: true });
-  return new EventLog(world, path, world.files.openAppend(path));
+  return writableLog(world, path, world.files.openAppend(path));
 }
 
 export interface ReadLog {
@@ -37,10 +37,10 @@ export function readForWriting(world: World, path: string): Result<ReadLog> {
   const { events, position } = scan.value;
   const open = (): EventLog => {
     const file = world.files.openAppend(path);
-    if (file.size === position.offset) return new EventLog(world, path, file);
+    if (file.size === position.offset) return writableLog(world, path, file);
     file.close();
     world.files.truncate(path, position.offset);
-    return new EventLog(world, path, world.files.openAppend(path));
+    return writableLog(world, path, world.files.openAppend(path));
   };
   return ok({ events, open });
 }
@@ -93,62 +93,48 @@ function olderVersion(path: string): Failure {
   return fail('older-version', message, advise('Delete it with', ['group', 'delete', id])).failure;
 }
 
+export type EventLog = ReturnType<typeof writableLog>;
+
 /** The log of its one writer. */
-export class EventLog {
-  readonly #world: World;
-  readonly #path: string;
-  readonly #file: AppendFile;
-  readonly #opened: FileInfo | null;
-  #size: number;
-  #broken = false;
-
-  constructor(world: World, path: string, file: AppendFile) {
-    this.#world = world;
-    this.#path = path;
-    this.#file = file;
-    this.#size = file.size;
-    this.#opened = world.files.info(path);
-  }
-
-  /** Set when the path no longer leads to the opened file: it was removed or replaced. */
-  get lost(): LogLost | null {
-    const now = this.#world.files.info(this.#path);
-    const isSame = now?.inode === this.#opened?.inode && now?.device === this.#opened?.device;
-    return isSame ? null : lostLog(this.#path);
-  }
-
-  get size(): number {
-    return this.#size;
-  }
-
-  /**
-   * Writes all lines with one write and one fsync. Throws the system's error when that fails; the file then ends where
-   * it ended before, or accepts nothing until it is opened again. Throws LogLost when the log is lost.
-   */
-  append(events: readonly GroupEvent[]): void {
-    assert(!this.#broken, `${this.#path} could not be truncated after a failed write, so nothing more can be written`);
-    const text = eventLines(events);
-    const { lost } = this;
-    if (lost !== null) throw lost;
-    try {
-      this.#file.append(text);
-      this.#file.sync();
-    } catch (error) {
-      this.#broken = true;
-      // A disk that became read-only after an error does not recover by itself.
-      if (errorCode(error) === 'EROFS') throw new LogLost(writeFailure(this.#path, error));
-      // Remove the whole batch: a partial line would be joined to the next append, and the caller treats none of the
-      // lines as recorded.
-      this.#world.files.truncate(this.#path, this.#size);
-      this.#broken = false;
-      throw error;
-    }
-    this.#size += Buffer.byteLength(text);
-  }
-
-  close(): void {
-    this.#file.close();
-  }
+function writableLog({ files }: World, path: string, file: AppendFile) {
+  const opened = files.info(path);
+  let { size } = file;
+  let isBroken = false;
+  const lost = (): LogLost | null => {
+    const now = files.info(path);
+    return now?.inode === opened?.inode && now?.device === opened?.device ? null : lostLog(path);
+  };
+  return {
+    /** Set when the path no longer leads to the opened file: it was removed or replaced. */
+    get lost(): LogLost | null {
+      return lost();
+    },
+    /**
+     * Writes all lines with one write and one fsync. Throws the system's error when that fails; the file then ends
+     * where it ended before, or accepts nothing until it is opened again. Throws LogLost when the log is lost.
+     */
+    append(events: readonly GroupEvent[]): void {
+      assert(!isBroken, `${path} could not be truncated after a failed write, so nothing more can be written`);
+      const text = eventLines(events);
+      const loss = lost();
+      if (loss !== null) throw loss;
+      try {
+        file.append(text);
+        file.sync();
+      } catch (error) {
+        isBroken = true;
+        // A disk that became read-only after an error does not recover by itself.
+        if (errorCode(error) === 'EROFS') throw new LogLost(writeFailure(path, error));
+        // Remove the whole batch: a partial line would be joined to the next append, and the caller treats none of the
+        // lines as recorded.
+        files.truncate(path, size);
+        isBroken = false;
+        throw error;
+      }
+      size += Buffer.byteLength(text);
+    },
+    close: (): void => file.close(),
+  };
 }
 
 function lostLog(path: string): LogLost {

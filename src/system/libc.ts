@@ -253,7 +253,7 @@ function openWriter(path: string, clock: Pick<Clock, 'after'>): FifoWriter | nul
   const fd = openWithoutWaiting(path);
   if (fd === null) return null;
   // A regular file in its place would swallow every request unread.
-  if (fstatSync(fd).isFIFO()) return new QueuedWriter(fd, clock);
+  if (fstatSync(fd).isFIFO()) return queuedWriter(fd, clock);
   closeSync(fd);
   return null;
 }
@@ -268,69 +268,55 @@ function openWithoutWaiting(path: string): number | null {
   }
 }
 
-class QueuedWriter implements FifoWriter {
-  readonly #fd: number;
-  readonly #clock: Pick<Clock, 'after'>;
-  #queue: Uint8Array[] = [];
-  #retryMs = firstRetryMs;
-  #cancelRetry: (() => void) | null = null;
-  #closed = false;
-
-  constructor(fd: number, clock: Pick<Clock, 'after'>) {
-    this.#fd = fd;
-    this.#clock = clock;
-  }
-
-  writeLine(line: string): void {
-    if (this.#closed) return;
-    this.#queue.push(Buffer.from(`${line}\n`));
-    if (this.#cancelRetry === null) this.#flush();
-  }
-
-  close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#drop();
-    closeSync(this.#fd);
-  }
-
-  #flush(): void {
-    this.#cancelRetry = null;
-    for (let bytes = this.#queue[0]; bytes !== undefined; bytes = this.#queue[0]) {
-      const written = this.#write(bytes);
-      if (written === null) return;
-      if (written === 0) {
-        this.#retryLater();
-        return;
-      }
-      this.#retryMs = firstRetryMs;
-      if (written === bytes.length) this.#queue.shift();
-      else this.#queue[0] = bytes.subarray(written);
-    }
-  }
-
+function queuedWriter(fd: number, clock: Pick<Clock, 'after'>): FifoWriter {
+  let queue: Uint8Array[] = [];
+  let retryMs = firstRetryMs;
+  let cancelRetry: (() => void) | null = null;
+  let isClosed = false;
+  const drop = (): void => {
+    cancelRetry?.();
+    cancelRetry = null;
+    queue = [];
+  };
   /** Bytes that the pipe took; null when the reader is gone and the queue was dropped. */
-  #write(bytes: Uint8Array): number | null {
+  const write = (bytes: Uint8Array): number | null => {
     try {
-      return writeSync(this.#fd, bytes);
+      return writeSync(fd, bytes);
     } catch (error) {
       const code = errorCode(error);
-      if (code === 'EAGAIN' || code === 'EINTR') return 0;
+      if (code === 'EAGAIN') return 0;
       if (code !== 'EPIPE') throw error;
       // The end of the reader is detected and reported where its process is followed.
-      this.#drop();
+      drop();
       return null;
     }
-  }
-
-  #retryLater(): void {
-    this.#cancelRetry = this.#clock.after(this.#retryMs, () => this.#flush());
-    this.#retryMs = Math.min(this.#retryMs * 2, lastRetryMs);
-  }
-
-  #drop(): void {
-    this.#cancelRetry?.();
-    this.#cancelRetry = null;
-    this.#queue = [];
-  }
+  };
+  const flush = (): void => {
+    cancelRetry = null;
+    for (let bytes = queue[0]; bytes !== undefined; bytes = queue[0]) {
+      const written = write(bytes);
+      if (written === null) return;
+      if (written === 0) {
+        cancelRetry = clock.after(retryMs, flush);
+        retryMs = Math.min(retryMs * 2, lastRetryMs);
+        return;
+      }
+      retryMs = firstRetryMs;
+      if (written === bytes.length) queue.shift();
+      else queue[0] = bytes.subarray(written);
+    }
+  };
+  return {
+    writeLine(line) {
+      if (isClosed) return;
+      queue.push(Buffer.from(`${line}\n`));
+      if (cancelRetry === null) flush();
+    },
+    close() {
+      if (isClosed) return;
+      isClosed = true;
+      drop();
+      closeSync(fd);
+    },
+  };
 }

@@ -54,7 +54,6 @@ describe('a log cut at any byte', () => {
 
       const next = { ...extra, seq: expected.length + 1 };
       log.append([next]);
-      expect(log.size).toBe(readFileSync(path).length);
       log.close();
       expect(expectOk(readLog(world, path))).toEqual([...expected, next]);
     }
@@ -163,10 +162,9 @@ describe('failed append', () => {
     test(`an append that fails at ${what} leaves no partial event, and the next append succeeds`, () => {
       const faulty = faultyFiles(world.files);
       const log = createLog({ ...world, files: faulty.files }, path, groupId, events.slice(0, 1));
-      const size = log.size;
+      const { length: size } = readFileSync(path);
       faulty.fault = { call, how: 'fails', code: 'ENOSPC' };
       expect(() => log.append(batch)).toThrow('ENOSPC');
-      expect(log.size).toBe(size);
       expect(readFileSync(path).length).toBe(size);
       log.append(batch);
       log.close();

@@ -159,16 +159,10 @@ export function findSessionOf(state: GroupState, reference: string): Result<Sess
   return fail('not-found', `${what}${hint(reference, names) || '.'}`, see('session', 'list', state.group.id));
 }
 
-function isNumber(reference: string): boolean {
-  return /^\d{1,6}$/.test(reference);
-}
-
-interface Split {
-  readonly group: string;
-  readonly session: string;
-}
-
-function searchAllGroups(context: AppContext, reference: string): Result<Split> {
+function searchAllGroups(
+  context: AppContext,
+  reference: string,
+): Result<{ readonly group: string; readonly session: string }> {
   const root = context.root();
   if (!root.ok) return root;
   const owners = new Map<SessionId, GroupId>();
@@ -177,7 +171,7 @@ function searchAllGroups(context: AppContext, reference: string): Result<Split> 
     for (const session of listing.meta.sessions) owners.set(session.id, listing.id);
   }
   // Numbers and names are not unique over all groups, so search by id only.
-  if (isNumber(reference)) return needsGroup(reference);
+  if (/^\d{1,6}$/.test(reference)) return needsGroup(reference);
   const found = findSession(
     [...owners.keys()].map((id) => ({ id })),
     reference,

@@ -15,6 +15,7 @@ import {
   resolveGroup,
   type SessionMeta,
   sessionMeta,
+  sessionOf,
 } from '../app/resolve.ts';
 import { type RunHereOptions, runHere } from '../app/run/run-here.ts';
 import type { RunConfig } from '../app/run/run-options.ts';
@@ -122,7 +123,7 @@ export class SessionGroupError extends Error {
   }
 }
 
-export function unwrap<T>(result: Result<T>): T {
+function unwrap<T>(result: Result<T>): T {
   if (result.ok) return result.value;
   throw new SessionGroupError(result.failure);
 }
@@ -134,11 +135,7 @@ interface Internals {
 
 const internals = new WeakMap<object, Internals>();
 
-export function keepInternals(group: object, own: Internals): void {
-  internals.set(group, own);
-}
-
-export function internalsOf(group: object): Internals {
+function internalsOf(group: object): Internals {
   const found = internals.get(group);
   if (found === undefined) throw new TypeError('This is not a SessionGroup.');
   return found;
@@ -163,7 +160,7 @@ export class SessionGroup {
   private constructor(context: AppContext, reference: GroupReference) {
     this.id = reference.groupId;
     this.folder = reference.paths.folder;
-    keepInternals(this, { context, reference });
+    internals.set(this, { context, reference });
   }
 
   /** Creates an empty group, like `group create`. */
@@ -231,9 +228,7 @@ export class SessionGroup {
 
   /** One session by id, number or name. */
   async session(reference: SessionReference): Promise<GroupSession> {
-    const { state } = this.#load();
-    const id = unwrap(findSessionOf(state, idOf(reference)));
-    return sessionMeta(unwrap(present(state.sessions.get(id))));
+    return sessionMeta(unwrap(sessionOf(this.#load(), idOf(reference))).record);
   }
 
   /** The current progress. */
@@ -314,12 +309,10 @@ export class SessionGroup {
   /** Removes a session that is not running. `force` commits uncommitted work first. */
   async remove(session: SessionReference, { force = false }: { readonly force?: boolean } = {}): Promise<void> {
     const { context } = internalsOf(this);
-    const group = this.#load();
-    const sessionId = this.#idOf(session);
-    const record = unwrap(present(group.state.sessions.get(sessionId)));
-    const command = ['session', 'remove', `${this.id}/${sessionId}`];
+    const loaded = unwrap(sessionOf(this.#load(), idOf(session)));
+    const command = ['session', 'remove', `${this.id}/${loaded.sessionId}`];
     const release = { force, command, tell: (note: string) => context.notes.line(note) };
-    unwrap(await removeSession(context, { ...group, sessionId, record }, release));
+    unwrap(await removeSession(context, loaded, release));
   }
 
   /** Archives a finished group. `force` discards unmerged work. */
@@ -366,10 +359,6 @@ function pairsOf(variables: Readonly<Record<string, string>>): string[] {
 function textOf(what: string, text: string): Result<string> {
   const problem = lineProblem(text) ?? (what === 'name' && text.trim() === '' ? 'must not be blank' : null);
   return problem === null ? ok(text.trim()) : fail('usage', `The ${what} of the group ${problem}.`, '');
-}
-
-function present<T>(value: T | undefined): Result<T> {
-  return value === undefined ? fail('gone', 'The session is gone.', '') : ok(value);
 }
 
 // Events in order, for one reader that takes them when it is ready.
@@ -505,18 +494,16 @@ export class SessionGroupRunner {
     if (ran.kind === 'called-off') unwrap(fail('usage', 'The group was paused before the run started.', ''));
     const loaded = unwrap(loadWithRunner(context.world, reference));
     const { status, reason, message, sessions } = loaded.state;
-    const known =
-      status === 'completed' || status === 'failed' || status === 'paused' ? ok(status) : leftBehind(status);
+    if (status !== 'completed' && status !== 'failed' && status !== 'paused') {
+      const message = `The run was left while the group is ${status}; its workers continue.`;
+      return unwrap(fail('internal', message, 'Run it again.'));
+    }
     return {
-      status: unwrap(known),
+      status,
       ...(reason === undefined || status === 'completed' ? {} : { reason }),
       ...(message === undefined || status === 'completed' ? {} : { message }),
       sessions: [...sessions.values()].map(sessionMeta),
       progress: progressOf(context.world, loaded),
     };
   }
-}
-
-function leftBehind(status: string): ReturnType<typeof fail> {
-  return fail('internal', `The run was left while the group is ${status}; its workers continue.`, 'Run it again.');
 }

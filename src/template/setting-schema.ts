@@ -58,6 +58,7 @@ function schemaOf(setting: Setting): z.ZodType {
     case 'duration':
       return checked(z.string(rule).meta({ pattern: durationPattern.source }), ageMs);
     case 'clock':
+    case 'waveRule':
       return checked(z.string(rule), (text) => text);
     case 'answers':
       return z.strictObject({
@@ -87,8 +88,6 @@ function schemaOf(setting: Setting): z.ZodType {
       return checked(z.array(z.union([z.string(), z.int().min(1).max(999_999)]), rule), (sizes: (string | number)[]) =>
         sizes.map(String),
       );
-    case 'waveRule':
-      return checked(z.string(rule), (text) => text);
     case 'rules':
       return checked(z.union([z.string(), z.array(z.string())], rule), (rules: string | string[]) =>
         [rules].flat().flatMap((one) => permissionRules(one) ?? ''),

@@ -275,10 +275,7 @@ export function exampleValue({ type, values, default: fallback, name }: Variable
       return 'true';
     case 'enum':
       return values?.[0] ?? name;
-    case 'name':
-    case 'path':
-    case 'file':
-    case 'string':
+    default:
       return name;
   }
 }

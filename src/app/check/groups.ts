@@ -7,7 +7,6 @@ import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { needsQuotes } from '../../core/id.ts';
 import { runCommand } from '../../core/plan/advice.ts';
-import type { GroupState } from '../../core/state.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog, groupIds, isGroupGone, leftovers } from '../../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../../store/paths.ts';
@@ -51,19 +50,10 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   if (!state.ok) {
     findings.push(unreadable(id, state.failure), ...checkDamaged(world, id, paths));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
-    findings.push(interrupted(state.value));
+    const message = `${id} was interrupted: no runner is alive.`;
+    findings.push(finding('group', 'warning', message, advise('Continue with', runCommand(state.value))));
   }
   return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
-}
-
-function interrupted(state: GroupState): Finding {
-  const { id } = state.group;
-  return finding(
-    'group',
-    'warning',
-    `${id} was interrupted: no runner is alive.`,
-    advise('Continue with', runCommand(state)),
-  );
 }
 
 function cutShort(path: string): Finding {
@@ -83,14 +73,9 @@ function checkDamaged(world: World, id: GroupId, paths: GroupPaths): Finding[] {
   return [finding('orphan', 'broken', message, advise('End them with', ['stop', '--all']))];
 }
 
-function unreadable(id: GroupId, failure: Failure): Finding {
-  if (failure.reason === 'older-version') return finding('group', 'warning', failure.message, failure.next);
-  if (failure.reason !== 'newer-version') {
-    return finding('group', 'broken', `${id} is damaged: ${failure.message}`, failure.next);
-  }
-  const message = `${id} was written by a newer version of claude-code-agent: ${failure.message}`;
-  const next = 'Upgrade claude-code-agent to the version that wrote it, or to a later one.';
-  return finding('group', 'warning', message, next);
+function unreadable(id: GroupId, { reason, message, next }: Failure): Finding {
+  if (reason === 'older-version' || reason === 'newer-version') return finding('group', 'warning', message, next);
+  return finding('group', 'broken', `${id} is damaged: ${message}`, next);
 }
 
 function checkHalted(world: World, groupId: GroupId, paths: GroupPaths): Finding[] {

@@ -63,11 +63,6 @@ interface WorkflowFile {
   readonly baseFolder: string;
 }
 
-interface WorkflowText extends WorkflowFile {
-  readonly name: string;
-  readonly text: string;
-}
-
 /** A reference that looks like a path, or names a file here, is a path; others are template names. */
 function fileOf(context: AppContext, reference: string): Result<WorkflowFile> {
   const { world, cwd } = context;
@@ -93,7 +88,7 @@ function noWorkflow(reference: string): Result<never> {
 
 function load(
   context: AppContext,
-  { path, name, baseFolder, text }: WorkflowText,
+  { path, name, baseFolder, text }: WorkflowFile & { readonly name: string; readonly text: string },
   given: GivenVariables,
   alsoKnown: readonly string[],
 ): Result<NewGroup> {

@@ -217,8 +217,7 @@ export async function removeFinished(
   const branch = worktrees.find((worktree) => worktree.path === path)?.branch;
   if (!isOurs)
     return stays('It is not a worktree that this program made for a run. Remove it with git worktree remove.');
-  if (branch === undefined) return stays('No branch is checked out in it, so its commits would be lost.');
-  if (branch !== view.branch) return stays(`The branch ${branch} is checked out in it, not ${view.branch}.`);
+  if (branch !== view.branch) return stays(`${branch ?? 'No branch'} is checked out in it, not ${view.branch}.`);
   if (isInside(context.cwd, path)) return stays('It is the current folder; leave it first.');
   if (view.hasOpenSession && !openSessionsToo) {
     return stays('A session of its run has not recorded its end; --force removes it anyway.');

@@ -11,8 +11,6 @@ import { readLog } from '../../store/event-log.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 
-const rememberedMax = 2_000;
-
 export interface DenialAdvice extends DeniedCall {
   /** Rules that allow the call together; empty if no rule helps. */
   readonly rules: readonly string[];
@@ -53,8 +51,6 @@ class DenialReader {
       for (const block of message.blocks) {
         if (block.kind !== 'tool-use') continue;
         this.#calls.set(block.id, { tool: block.name, input: block.input });
-        const oldest = this.#calls.keys().next().value;
-        if (this.#calls.size > rememberedMax && oldest !== undefined) this.#calls.delete(oldest);
       }
     } else if (message.kind === 'user') {
       for (const result of message.toolResults) this.#noteHook(result);
@@ -86,7 +82,6 @@ class DenialReader {
   }
 
   #note(id: string, call: DeniedCall): void {
-    if (this.#denied.size >= rememberedMax && !this.#denied.has(id)) return;
     const rules = rulesFor(call);
     const isInPlace = rules.length > 0 && rules.every((rule) => this.allowed.includes(rule));
     this.#denied.set(id, { ...call, ...(isInPlace ? { rules: [], despite: rules } : { rules }) });

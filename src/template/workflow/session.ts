@@ -322,7 +322,10 @@ function faultOfReference(
     const waits = `${quoted(from.family.key)} does not depend on ${quoted(written(wanted))}`;
     return `${waits}; add it to its dependsOn`;
   }
-  if (field === 'diffStat' || field === 'branch') return faultOfWorktrees(instances, context);
+  if (field === 'diffStat' || field === 'branch') {
+    const faults = instances.map((one) => noBranchFault(one.key, context.isolations.get(one)));
+    return faults.find((fault) => fault !== null) ?? undefined;
+  }
   if (field !== 'structured') return undefined;
   const schema = family.spec.outputSchema;
   if (schema === undefined) {
@@ -334,14 +337,6 @@ function faultOfReference(
   return `the outputSchema of ${quoted(family.key)} has no ${quoted(missing.step)}${near}`;
 }
 
-function faultOfWorktrees(instances: readonly Instance[], { isolations }: SessionContext): string | undefined {
-  for (const instance of instances) {
-    const fault = noBranchFault(instance.key, isolations.get(instance));
-    if (fault !== null) return fault;
-  }
-  return undefined;
-}
-
 function written({ family, selector }: ReferenceTarget): string {
   return selector === null ? family.key : `${family.key}[${selector}]`;
 }
@@ -349,13 +344,8 @@ function written({ family, selector }: ReferenceTarget): string {
 /** Keywords that make a schema more than a list of properties. */
 const openEnds = ['$ref', 'allOf', 'anyOf', 'oneOf', 'patternProperties', 'if', '$dynamicRef'];
 
-interface MissingStep {
-  readonly step: string;
-  readonly known: readonly string[];
-}
-
 /** The first step of a path that a schema certainly lacks; null when it may have all of them. */
-export function missingStep(schema: unknown, path: readonly string[]): MissingStep | null {
+export function missingStep(schema: unknown, path: readonly string[]) {
   let here: unknown = schema;
   for (const step of path) {
     if (!isObject(here) || openEnds.some((key) => Object.hasOwn(here as object, key))) return null;

@@ -50,13 +50,10 @@ export class TemplateCache {
   }
 
   config(name: string, project: string | null): CachedTemplate<ConfigTemplate> {
-    if (isPath(name)) return this.#at(name, (path) => this.#readConfig(path));
+    const read = (path: string) => this.#once(`config ${path}`, () => loadConfigTemplate(this.#input.world, path));
+    if (isPath(name)) return this.#at(name, read);
     const found = this.#find('config', name, project);
-    return found.ok ? this.#readConfig(found.value.path) : { ok: false, trouble: sentence(found.failure) };
-  }
-
-  #readConfig(path: string): Validated<ConfigTemplate> {
-    return this.#once(`config ${path}`, () => loadConfigTemplate(this.#input.world, path));
+    return found.ok ? read(found.value.path) : { ok: false, trouble: sentence(found.failure) };
   }
 
   /** The text for CLAUDE.md: a path if it has a "/" or ends in ".md", otherwise the name of a prompt template. */

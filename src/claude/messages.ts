@@ -1,7 +1,7 @@
 /** Parses one line of claude's stream-json leniently: missing or unknown parts become defaults. Never throws. */
 import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import type { ItemRequest } from '../core/item.ts';
-import { wordPattern } from '../core/values.ts';
+import { wordPattern } from '../core/setting-values.ts';
 import { isObject, type JsonObject, parseJson } from '../store/json.ts';
 import { count, list, mapped, number, object, objects, optional, secondsAsMs, text, usd } from './lenient.ts';
 import type { PricedTokens } from './pricing.ts';

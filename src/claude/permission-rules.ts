@@ -1,6 +1,6 @@
 /** The narrowest permission rules (`--allowedTools`) that would have allowed a tool call. */
 
-import { permissionRules } from '../core/values.ts';
+import { permissionRules } from '../core/setting-values.ts';
 import type { JsonObject } from '../store/json.ts';
 import { text } from './lenient.ts';
 

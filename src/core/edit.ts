@@ -9,10 +9,9 @@ import { numberedName, sessionLabel } from './id.ts';
 import { attachedFailure } from './plan/attachment.ts';
 import { isBudgetExhausted } from './plan/budget.ts';
 import { ownDefinition, type SessionRecord } from './session-state.ts';
-import { configProblem, sessionProblem } from './setting-values.ts';
+import { configProblem, lineProblem, sessionProblem } from './setting-values.ts';
 import type { GroupState } from './state.ts';
 import { formatMoney } from './text.ts';
-import { lineProblem } from './values.ts';
 
 type Editable = Omit<SessionDefinition, 'id' | 'createdAt'>;
 

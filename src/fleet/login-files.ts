@@ -13,7 +13,7 @@ import { advise } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
-import { plainNamePattern } from '../core/values.ts';
+import { plainNamePattern } from '../core/setting-values.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { Files } from '../system/world.ts';
 import { fleetPaths, readPrivateText } from './fleet-files.ts';

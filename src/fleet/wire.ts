@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { hostNamePattern, labelPattern } from '../core/values.ts';
+import { hostNamePattern, labelPattern } from '../core/setting-values.ts';
 import { parseJson } from '../store/json.ts';
 
 /** Both sides send it; a host with another version is sent nothing. */

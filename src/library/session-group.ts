@@ -30,9 +30,8 @@ import { defaultGroupConfig, type GroupConfig, type SessionConfig } from '../cor
 import { checkSlug } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
 import type { ConversationChoice } from '../core/session-state.ts';
-import { configProblem } from '../core/setting-values.ts';
+import { configProblem, lineProblem } from '../core/setting-values.ts';
 import type { GroupStatus } from '../core/status.ts';
-import { lineProblem } from '../core/values.ts';
 
 /** Settings of a group as in meta.json. Absent settings have the defaults of `group create`. */
 export type SessionGroupConfig = Partial<Omit<GroupConfig, 'prices' | 'onEvent'>>;

@@ -38,7 +38,6 @@ import {
   overdueEvents,
   runningAttempt,
 } from './fact-events.ts';
-import { freezeWorkers } from './freeze.ts';
 import { deadlineEvents, parkingEvents } from './item-events.ts';
 import { LiveBoard } from './live-board.ts';
 import { type OpenFleet, RemoteAttempts } from './remote-attempts.ts';
@@ -333,7 +332,10 @@ export class GroupRunner {
 
   /** Repeated at every tick, because a process may have started while the others were halted. */
   #halt(): void {
-    freezeWorkers(this.#writer.state, this.#workers);
+    for (const [sessionId, { worker }] of this.#workers) {
+      const session = this.#writer.state.sessions.get(sessionId)?.state;
+      if (session?.status === 'running' && session.attempt.stopping === undefined) worker.halt(true);
+    }
     this.#acceptances.halt(true);
   }
 

@@ -31,20 +31,20 @@ import {
   ownDefinition,
   type SessionRecord,
 } from '../core/session-state.ts';
-import { sessionProblem } from '../core/setting-values.ts';
+import { isWhole, promptProblem, sessionProblem } from '../core/setting-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { listNames } from '../core/text.ts';
-import { isWhole, promptProblem } from '../core/values.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { type GroupEdit, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import { isLogFailure } from '../store/system-failure.ts';
 import type { World } from '../system/world.ts';
 import { anyAttachedProblem, attachEvents, attachedProblem } from './attach.ts';
-import { freezeMs, thawEvents } from './freeze.ts';
 import { allowedEvents, answerEvents, closedText, withdrawals } from './item-events.ts';
 
 const namesShownMax = 8;
+/** Then a freeze becomes a pause, because the API closes idle connections. */
+const freezeMs = 60_000;
 
 export interface AnswerOptions {
   /** The session has finished, but its end is not logged yet. */
@@ -215,6 +215,18 @@ function pauseEvents(world: World, state: GroupState, { mode, toDelete }: Comman
   const thaw: EventBody[] = state.frozenUntil === undefined ? [] : [{ type: 'group_thawed' }];
   const known = state.pausing !== undefined && (!state.draining || mode === 'drain');
   return known ? thaw : [...thaw, { type: 'group_pausing', reason: toDelete ? 'deleted' : 'user', mode }];
+}
+
+/** Failed sessions are retried, as when a run resumes the group; otherwise the run would end with them. */
+function thawEvents({ sessions, only }: GroupState): EventBody[] {
+  const again = [...sessions].filter(
+    ([id, { state, queued, takenOver }]) =>
+      state.status === 'failed' && !queued && takenOver === undefined && (only === undefined || only.has(id)),
+  );
+  return [
+    ...again.map(([sessionId]): EventBody => ({ type: 'session_queued', sessionId, queued: true })),
+    { type: 'group_thawed' },
+  ];
 }
 
 type SessionCommand = Extract<Command, { readonly sessionId: SessionId }>;

@@ -175,7 +175,7 @@ async function startOrBook(
   const events = startEvents(writer.state, options);
   const isOver = events.ok ? events.value.length === 0 : writer.state.status === 'failed';
   if (!isOver || link === null) return { events, booked: 0 };
-  const booked = await (await import('./late-costs.ts')).recordLateCosts(world, writer, link);
+  const booked = await (await import('./open-fleet.ts')).recordLateCosts(world, writer, link);
   return { events: startEvents(writer.state, options), booked };
 }
 

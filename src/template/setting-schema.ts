@@ -1,16 +1,18 @@
 /** The zod schemas of settings in YAML; their output is what a definition stores. */
 import type { z } from 'zod';
 import { contextNames, type Setting, type Settings, type ValuesOf } from '../core/definitions.ts';
-import { bytesOf, keyOf, settingProblem } from '../core/setting-values.ts';
 import {
   ageMs,
+  bytesOf,
   durationPattern,
   hostNamePattern,
+  keyOf,
   moneyUsd,
   permissionRules,
+  settingProblem,
   wordListPattern,
   wordPattern,
-} from '../core/values.ts';
+} from '../core/setting-values.ts';
 import { zod } from '../store/schema.ts';
 
 type Shape = Record<string, z.ZodType>;

@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { hint, nearest } from '../core/nearest.ts';
-import { plainNamePattern, plainNameRule } from '../core/values.ts';
+import { plainNamePattern, plainNameRule } from '../core/setting-values.ts';
 import { schema } from '../store/schema.ts';
 import type { World } from '../system/world.ts';
 import { readTextFile } from './text-file.ts';

@@ -3,7 +3,7 @@
 import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { advise, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
-import { plainNamePattern, wordPattern } from '../../core/values.ts';
+import { plainNamePattern, wordPattern } from '../../core/setting-values.ts';
 import { isLost, listHosts } from '../../fleet/registry.ts';
 import { wireVersion } from '../../fleet/wire.ts';
 import { formatAge, formatDuration, plural } from '../../view/format.ts';

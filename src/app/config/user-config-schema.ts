@@ -2,7 +2,7 @@
 import { isAbsolute, join } from 'node:path';
 import type { z as Z } from 'zod';
 import { ok, type Result } from '../../core/failure.ts';
-import { moneyUsd } from '../../core/values.ts';
+import { moneyUsd } from '../../core/setting-values.ts';
 import { zod } from '../../store/schema.ts';
 import { checkYaml, problemsFailure, readYaml } from '../../store/yaml-text.ts';
 import { checkedCommand } from '../../template/workflow/work-settings.ts';

@@ -5,7 +5,7 @@ import { loginOf } from '../../claude/launch/user-claude.ts';
 import { advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { plainNamePattern, plainNameRule } from '../../core/values.ts';
+import { plainNamePattern, plainNameRule } from '../../core/setting-values.ts';
 import { type AddedHost, joinLine, readAdded, ticketOf, writeAdded } from '../../fleet/fleet-files.ts';
 import { loginText, readLogin } from '../../fleet/login-files.ts';
 import type { AppContext } from '../app-context.ts';

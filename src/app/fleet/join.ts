@@ -2,7 +2,7 @@
 import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/values.ts';
+import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/setting-values.ts';
 import { fleetPaths, type HostConfig, parseJoinLine, readHost, writeHost } from '../../fleet/fleet-files.ts';
 import { loginNames, readLogin } from '../../fleet/login-files.ts';
 import { withoutPassword } from '../../fleet/redis.ts';

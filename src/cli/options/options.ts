@@ -14,8 +14,15 @@ import {
   sharedSettings,
 } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { optionOf, parseSetting, settingProblem, type ValueRule } from '../../core/setting-values.ts';
-import { ageMs, plainNamePattern, plainNameRule } from '../../core/values.ts';
+import {
+  ageMs,
+  optionOf,
+  parseSetting,
+  plainNamePattern,
+  plainNameRule,
+  settingProblem,
+  type ValueRule,
+} from '../../core/setting-values.ts';
 import { shellCommand } from '../../template/workflow/work-settings.ts';
 import type { Reporter } from '../../view/reporter.ts';
 import type { Context } from '../context.ts';

@@ -4,7 +4,7 @@ import type { NewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
 import { briefPath, lookAt } from '../../app/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { promptBytesMax, promptProblem } from '../../core/values.ts';
+import { promptBytesMax, promptProblem } from '../../core/setting-values.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
 import { decodeText, readTextFile, sizeText } from '../../template/text-file.ts';
 import type { Context } from '../context.ts';

@@ -10,8 +10,8 @@ import type { GroupId, SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
 import { openItems } from '../item.ts';
 import type { SessionRecord } from '../session-state.ts';
+import { moneyUsd, sessionNamePattern } from '../setting-values.ts';
 import { type GroupState, isRehearsal } from '../state.ts';
-import { moneyUsd, sessionNamePattern } from '../values.ts';
 import { isBudgetExhausted } from './budget.ts';
 
 export function runCommand(state: GroupState, ...more: CommandLine): CommandLine {

@@ -4,7 +4,7 @@
  */
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { quoted, slugify } from '../../core/id.ts';
-import { hasControl, sessionNameLengthMax } from '../../core/values.ts';
+import { hasControl, sessionNameLengthMax } from '../../core/setting-values.ts';
 import type { YamlPath } from '../../store/yaml-text.ts';
 import { type PathResult, tryPath } from '../../system/system-error.ts';
 import type { World } from '../../system/world.ts';

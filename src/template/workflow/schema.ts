@@ -6,7 +6,7 @@ import Ajv from 'ajv';
 import type { z as Z } from 'zod';
 import { configSettings, groupSettings, sessionSettings, workSettings } from '../../core/definitions.ts';
 import { errorText } from '../../core/failure.ts';
-import { sessionNamePattern, sessionNameRule } from '../../core/values.ts';
+import { sessionNamePattern, sessionNameRule } from '../../core/setting-values.ts';
 import { isObject } from '../../store/json.ts';
 import { zod } from '../../store/schema.ts';
 import { checkYaml, type YamlText } from '../../store/yaml-text.ts';

@@ -10,8 +10,7 @@ import {
 import type { GroupConfig, PromptReference, SessionConfig, SessionDefinition, WorkflowRef } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { hint } from '../../core/nearest.ts';
-import { keyOf, storedSettings } from '../../core/setting-values.ts';
-import { hasControl, promptProblem } from '../../core/values.ts';
+import { hasControl, keyOf, promptProblem, storedSettings } from '../../core/setting-values.ts';
 import { isObject } from '../../store/json.ts';
 import type { Validated, YamlPath } from '../../store/yaml-text.ts';
 import { configTemplateLayer, resolveConfig } from '../config-layers.ts';

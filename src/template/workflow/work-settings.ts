@@ -6,8 +6,7 @@
 import { defined } from '../../core/defined.ts';
 import { type IsolationMode, type ValuesOf, workSettings } from '../../core/definitions.ts';
 import { quoted } from '../../core/id.ts';
-import { storedSettings } from '../../core/setting-values.ts';
-import { commandProblem } from '../../core/values.ts';
+import { commandProblem, storedSettings } from '../../core/setting-values.ts';
 import { parsePieces } from '../render.ts';
 
 /** The settings of one source. An absent key sets nothing; `false` for a command: none, whatever others set. */

@@ -1,6 +1,6 @@
 /** Promises: a value means the same as an option and in a workflow, and invalid values are refused. */
 import { expect, test } from 'bun:test';
-import { ageMs, contextSystems, permissionRules } from '../../../src/core/values.ts';
+import { ageMs, contextSystems, permissionRules } from '../../../src/core/setting-values.ts';
 
 test.each([
   ['none', []],

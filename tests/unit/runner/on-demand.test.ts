@@ -13,7 +13,7 @@ const list = 'runner/run-group.ts';
 /** Needed before the first session starts, only in runs without a session, or only in a hook's own process. */
 const atOnce: ReadonlySet<string> = new Set([
   'runner/open-fleet.ts',
-  'runner/late-costs.ts',
+  'runner/open-fleet.ts',
   'context/handover/note.ts',
 ]);
 

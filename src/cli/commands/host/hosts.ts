@@ -30,7 +30,7 @@ import { whileBusy } from '../../../app/live-runner.ts';
 import { commandText } from '../../../core/advice.ts';
 import { groupSettings } from '../../../core/definitions.ts';
 import { ok } from '../../../core/failure.ts';
-import { slotsMax } from '../../../core/values.ts';
+import { slotsMax } from '../../../core/setting-values.ts';
 import {
   formatAge,
   formatDuration,

@@ -221,7 +221,6 @@ function asksNow(line: string): boolean | null {
 
 /** What claude writes in the user's name after an interrupt. */
 const interrupted = '"[Request interrupted by user';
-/** The last line of a compaction. */
 const summaryMark = '"isCompactSummary":true';
 
 /** Typed by the user, unlike tool results and command output. */

@@ -136,7 +136,6 @@ export function totalsAtEnd(
   return ends.find((totals) => totals !== null) ?? null;
 }
 
-/** Lines of several files in order. */
 export function* linesOf(world: World, paths: readonly string[]): Generator<string> {
   const splitter = new LineSplitter();
   for (const path of paths) {
@@ -208,7 +207,6 @@ export interface KeptMessage {
   readonly id: string;
   readonly model: string;
   readonly tokens: Tokens;
-  /** By our prices, US dollars. */
   readonly usd: number;
   /** When it was written, ms since 1970; NaN when unknown. */
   readonly atMs: number;

@@ -199,7 +199,6 @@ function readHook(value: JsonObject) {
   };
 }
 
-/** A notice for the user. */
 function noticeIn(subtype: string, value: JsonObject): Body {
   const { name, error, compact_error: uncompacted, total_chars: chars, total_limit_chars: limit } = value;
   if (subtype === 'status' && value.compact_result === 'failed') {
@@ -261,7 +260,7 @@ function readAssistant(value: JsonObject) {
 }
 
 type ContentBlock =
-  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'text' | 'thinking'; readonly text: string }
   | { readonly kind: 'tool-use'; readonly id: string; readonly name: string; readonly input: JsonObject }
   | { readonly kind: 'other'; readonly type: string };
 
@@ -270,6 +269,7 @@ function blocksOf(content: unknown): readonly ContentBlock[] {
   return objects(content).map((block): ContentBlock => {
     const type = text(block.type) ?? '';
     if (type === 'text') return { kind: 'text', text: text(block.text) ?? '' };
+    if (type === 'thinking') return { kind: 'thinking', text: text(block.thinking) ?? '' };
     if (type !== 'tool_use') return { kind: 'other', type };
     const name = text(block.name) ?? '';
     return { kind: 'tool-use', id: text(block.id) ?? '', name, input: object(block.input) };

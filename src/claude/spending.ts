@@ -238,7 +238,6 @@ function plainName(model: string): string {
   return model.replace(/\[[^\]]*\]$/, '').replace(/-\d{8}$/, '');
 }
 
-/** `a - b` per kind, at least zero. */
 function less(a: Tokens, b: Tokens): Tokens {
   return {
     input: Math.max(0, a.input - b.input),

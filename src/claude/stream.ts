@@ -65,14 +65,12 @@ export interface AttemptStream extends ClaudeSpending {
   turns: number;
   /** The session's result, unless another turn follows. */
   lastResult?: ResultMessage;
-  /** The latest structured answer. */
   structured?: unknown;
   currentToolId?: string;
   /** Name and short target of the running tool, at most 80 characters, without control characters. */
   currentTool?: string;
   /** Start of the model's last text, at most 200 characters, without control characters except newlines. */
   lastText?: string;
-  /** The model's last text. */
   lastSaid?: string;
   /** Successful tool results, of the main loop and of sub-agents. */
   toolsDone: number;
@@ -81,7 +79,6 @@ export interface AttemptStream extends ClaudeSpending {
   readonly asked: Set<string>;
   /** The output of the last hook that objected. */
   objection?: string;
-  /** claude switched to another model than requested. */
   otherModel?: { readonly asked: string; readonly answered: string };
   /** A Stop hook blocked so often that claude ended anyway. */
   isEndForced: boolean;
@@ -122,7 +119,6 @@ export interface AttemptStream extends ClaudeSpending {
   /** claude exited cleanly, and its final totals are in the cost. */
   hasFinalTotals: boolean;
   readonly taskList: Map<string, ListedTask>;
-  /** Warnings for the user. */
   readonly complaints: Complaints;
 }
 

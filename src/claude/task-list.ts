@@ -46,14 +46,12 @@ function set(list: Map<string, ListedTask>, change: { id: string; subject?: stri
   list.set(cleanLine(id, subjectChars), { subject: cleanLine(subject, subjectChars), status });
 }
 
-/** Undefined without a list. */
 export function taskCounts(list: ReadonlyMap<string, ListedTask>): TaskCounts | undefined {
   const counted = [...list.values()].filter(({ status }) => status !== 'deleted');
   const done = counted.filter(({ status }) => status === 'completed').length;
   return counted.length === 0 ? undefined : { done, total: counted.length };
 }
 
-/** Subjects of tasks that are neither completed nor removed from the list. */
 export function openSubjects(list: ReadonlyMap<string, ListedTask>): string[] {
   return [...list.values()]
     .filter(({ status }) => status === 'pending' || status === 'in_progress')

@@ -4,7 +4,14 @@ import { defined } from '../core/defined.ts';
 import type { DiffHunk, FileEdit, TranscriptEntry } from '../core/transcript.ts';
 import { isObject, type JsonObject } from '../store/json.ts';
 import { number, object, objects, text } from './lenient.ts';
-import { type ClaudeMessage, contentText, isAborted, parseObject, type ResultMessage } from './messages.ts';
+import {
+  type AssistantMessage,
+  type ClaudeMessage,
+  contentText,
+  isAborted,
+  parseObject,
+  type ResultMessage,
+} from './messages.ts';
 import { targetOf } from './stream.ts';
 import { clip } from './text.ts';
 
@@ -49,7 +56,7 @@ export class TranscriptReader {
         return [{ kind: 'claude', ...defined({ model }), ...(version ? { version } : {}) }];
       }
       case 'assistant':
-        return this.#assistant(value);
+        return this.#assistant(message);
       case 'user':
         return this.#user(value);
       case 'result':
@@ -71,18 +78,13 @@ export class TranscriptReader {
     }
   }
 
-  #assistant(value: JsonObject): TranscriptEntry[] {
-    const depth = this.#depthBelow(value.parent_tool_use_id);
-    const { content } = object(value.message);
-    const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : objects(content);
+  #assistant({ blocks, parentToolUseId }: AssistantMessage): TranscriptEntry[] {
+    const depth = this.#depthBelow(parentToolUseId);
     return blocks.flatMap((block): TranscriptEntry[] => {
-      const type = text(block.type);
-      if (type === 'text') return this.#said(text(block.text) ?? '', depth);
-      if (type === 'thinking') {
-        const thought = clip(text(block.thinking) ?? '', outcomeChars);
-        return thought.trim() === '' ? [] : [{ kind: 'thought', depth, text: thought }];
-      }
-      return type === 'tool_use' ? [this.#call(block, depth)] : [];
+      if (block.kind === 'text') return this.#said(block.text, depth);
+      if (block.kind === 'tool-use') return [this.#call(block, depth)];
+      if (block.kind !== 'thinking' || block.text.trim() === '') return [];
+      return [{ kind: 'thought', depth, text: clip(block.text, outcomeChars) }];
     });
   }
 
@@ -92,10 +94,11 @@ export class TranscriptReader {
     return [{ kind: 'said', depth, text: clip(said, textChars) }];
   }
 
-  #call(block: JsonObject, depth: number): TranscriptEntry {
-    const id = text(block.id) ?? '';
-    const tool = clip(text(block.name) ?? '', toolChars);
-    const input = object(block.input);
+  #call(
+    { id, name, input }: { readonly id: string; readonly name: string; readonly input: JsonObject },
+    depth: number,
+  ): TranscriptEntry {
+    const tool = clip(name, toolChars);
     const target = targetOf(input, this.#cwd, targetChars);
     const changesFiles = editOf(tool, input, undefined) !== undefined;
     if (id !== '') this.#calls.set(id, { tool, target, depth, ...(changesFiles ? { input } : {}) });
@@ -103,7 +106,7 @@ export class TranscriptReader {
   }
 
   #user(value: JsonObject): TranscriptEntry[] {
-    const depth = this.#depthBelow(value.parent_tool_use_id);
+    const depth = this.#depthBelow(text(value.parent_tool_use_id));
     const { content } = object(value.message);
     const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : objects(content);
     const outcomes = blocks.filter(({ type }) => type === 'tool_result');
@@ -164,8 +167,7 @@ export class TranscriptReader {
   }
 
   /** Nested sub-agents name the call that runs them; one with an unknown call is at least a sub-agent. */
-  #depthBelow(parent: unknown): number {
-    const id = text(parent);
+  #depthBelow(id: string | undefined): number {
     return id === undefined ? 0 : (this.#calls.get(id)?.depth ?? 0) + 1;
   }
 }

@@ -5,7 +5,7 @@ import type { Attempt } from '../core/session-state.ts';
 import type { SpawnOptions } from '../system/world.ts';
 import { hasOutput } from '../worker/adopt.ts';
 import type { AdoptionPlan, AttemptExit, CleanupResult, HostedAttempt, HostedCommand } from '../worker/host.ts';
-import { nameTranscript } from '../worker/session-files.ts';
+import { nameTranscript } from '../worker/local-attempt.ts';
 import type { CommandEnd } from '../worker/shell-command.ts';
 import { Intake, keepPrinted, type Mirror } from './mirror.ts';
 import type { RemoteSubject, Sender } from './order.ts';

@@ -10,17 +10,22 @@ import { isObject, type JsonObject } from '../store/json.ts';
 import { createClock } from '../system/clock.ts';
 import {
   blocksOf,
+  fillScript,
   findPlace,
   isInvisible,
   isSummaryRequest,
   type MessagesBody,
   progressMark,
   projectOf,
+  type RehearsalScript,
   requestProblems,
   type ScriptPosition,
+  type Step,
+  scriptFaults,
+  stepsFor,
+  toolCalls,
   toolUseId,
-} from './conversation.ts';
-import { fillScript, type RehearsalScript, type Step, scriptFaults, stepsFor, toolCalls } from './script.ts';
+} from './script.ts';
 
 export interface CapturedRequest {
   readonly number: number;

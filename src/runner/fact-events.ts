@@ -30,7 +30,7 @@ import { needsAcceptance } from '../worker/attempt/acceptance.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
 import { type BookedFact, isRefusedLogin, type WorkerFact } from '../worker/facts.ts';
 import type { HostedAttempt } from '../worker/host.ts';
-import { terminatePartialLine } from '../worker/session-files.ts';
+import { terminatePartialLine } from '../worker/local-attempt.ts';
 import { askedEvents, type FactOf, unaskedEvents, withdrawals } from './item-events.ts';
 
 /** Attempts of an earlier runner by id, and whether that runner had begun to stop them. */

@@ -24,9 +24,8 @@ import { type ActiveWorker, Worker } from '../worker/attempt/worker.ts';
 import { workerOptions } from '../worker/attempt/worker-options.ts';
 import type { Fact, RunnerSignal, WorkerFact } from '../worker/facts.ts';
 import type { HostedAttempt } from '../worker/host.ts';
-import { LocalAttempt } from '../worker/local-attempt.ts';
+import { LocalAttempt, terminatePartialLine } from '../worker/local-attempt.ts';
 import { branchWarnings } from '../worker/prepare/workspace-preparer.ts';
-import { terminatePartialLine } from '../worker/session-files.ts';
 import { AttachmentWatch, attachmentEndEvents } from './attach.ts';
 import {
   assertLog,

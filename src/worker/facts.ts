@@ -19,7 +19,6 @@ export type WorkerNews =
     }
   /** Its worktree exists. `notes` are for the user. */
   | { readonly kind: 'isolated'; readonly workspace: Workspace; readonly notes: readonly string[] }
-  /** Warnings from the preparation. */
   | { readonly kind: 'noticed'; readonly warnings: readonly Warning[] }
   /** The acceptance, which follows the worker's end, has finished. */
   | { readonly kind: 'acceptance-ended'; readonly verdict: AcceptanceVerdict }
@@ -54,14 +53,10 @@ export type AcceptanceVerdict = { readonly warnings: readonly Warning[] } & (
   | { readonly status: 'stopped'; readonly reason: StopReason | 'host-lost' }
 );
 
-/** A check failed. */
 export interface Rejected {
   readonly reason: 'not-accepted' | 'not-proven';
-  /** A sentence. */
   readonly message: string;
-  /** The end of what the command printed. */
   readonly output: string;
-  /** The next step for a person. */
   readonly next: string;
   /** Another turn of claude would not help. */
   readonly isFinal?: true;

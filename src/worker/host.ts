@@ -33,7 +33,6 @@ export type AttemptExit =
   | { readonly kind: 'fenced'; readonly host: string }
   | { readonly kind: 'lost'; readonly host: string };
 
-/** The result of ending all processes of an attempt. */
 export interface CleanupResult {
   readonly leftover: boolean;
   readonly limitsHit: readonly LimitKind[];
@@ -42,7 +41,6 @@ export interface CleanupResult {
   readonly failure?: Failure;
 }
 
-/** A user's command in the folder where an attempt worked. */
 export interface HostedCommand {
   readonly ended: Promise<CommandEnd>;
   stop(): void;
@@ -97,7 +95,6 @@ export interface WorkspaceInput {
   readonly env: Readonly<Record<string, string>>;
   /** Called as soon as the worktree exists, before its set-up. */
   readonly isolated: (workspace: Workspace, notes: readonly string[]) => void;
-  /** Receives warnings for the user. */
   readonly noticed: (warnings: readonly Warning[]) => void;
   readonly isElsewhere?: boolean;
   /** Receives the function that aborts the current preparation. */
@@ -109,7 +106,6 @@ export interface PreparedWorkspace {
   /** The worktree was missing and was created again from this branch, which claude must be told. */
   readonly remadeFrom?: string;
   readonly workspace?: Workspace;
-  /** The links in its workspace. */
   readonly linked?: readonly LinkedEntry[];
 }
 

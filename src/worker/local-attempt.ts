@@ -1,7 +1,9 @@
 /** An attempt on this machine. */
+import { dirname } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
+import type { SessionPaths } from '../store/paths.ts';
 import type {
   ExitStatus,
   FifoWriter,
@@ -14,7 +16,6 @@ import type {
 import { classifyUnfinished, endUnstarted, silenceMs } from './adopt.ts';
 import type { AdoptionPlan, AttemptSubject, CleanupResult, HostedAttempt } from './host.ts';
 import { gatherProcesses, reap } from './reap.ts';
-import { nameTranscript, tidyUp } from './session-files.ts';
 
 /** Longer than SessionEnd hooks may take (CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is 5 s for our workers). */
 const termGraceMs = 8_000;
@@ -120,7 +121,9 @@ export class LocalAttempt implements HostedAttempt {
     // Read before the control group is removed.
     const limitsHit = this.#world.processes.limitsHit(attemptId);
     const ended = await reap(this.#world, attemptId, this.#known);
-    tidyUp(this.#world, paths);
+    try {
+      this.#world.files.remove(paths.fifo);
+    } catch {}
     return {
       leftover: ended < 0,
       limitsHit,
@@ -154,4 +157,29 @@ export function stderrTail(files: Files, path: string, from: number): string {
   if (size <= from) return '';
   const bytes = files.readBytes(path, Math.max(from, size - tailBytes), tailBytes);
   return new TextDecoder().decode(bytes).trimEnd();
+}
+
+/**
+ * Syncs the transcript's directory entry, without which a power cut would lose claude's synced output. Needed at the
+ * first attempt only (`offset` 0).
+ */
+export function nameTranscript({ files }: World, { transcript, folder }: SessionPaths, offset: number): void {
+  if (offset > 0) return;
+  files.openAppend(transcript).close();
+  for (const path of [folder, dirname(folder)]) files.syncFolder(path);
+}
+
+/** Terminates a partial last line; returns the transcript's size. */
+export function terminatePartialLine(world: World, { transcript, folder }: SessionPaths): number {
+  const { size, kind } = world.files.info(transcript) ?? { size: 0, kind: 'file' };
+  // Starting the worker will report the problem.
+  if (kind !== 'file') return 0;
+  // Never write through a symlink.
+  if (world.files.entryKind(transcript) === 'link') return size;
+  if (size === 0 || world.files.readBytes(transcript, size - 1, 1)[0] === 10) return size;
+  world.files.makeFolder(folder);
+  const file = world.files.openAppend(transcript);
+  file.append('\n');
+  file.close();
+  return size + 1;
 }

@@ -34,9 +34,7 @@ export interface CommandEnd {
   readonly timedOut: boolean;
   /** It was ended after 64 MiB of output. */
   readonly printedTooMuch: boolean;
-  /** The end of its output. */
   readonly tail: string;
-  /** Why it could not be started. */
   readonly unstarted?: Failure;
 }
 
@@ -135,7 +133,6 @@ function tailOf(world: World, logFile: string, offset: number): string {
   return from > offset ? text.slice(text.indexOf('\n') + 1) : text;
 }
 
-/** Truncates a log that is too long. */
 function cutLog({ files }: World, logFile: string, offset: number): boolean {
   if ((files.info(logFile)?.size ?? 0) - offset <= printedBytesMax) return false;
   try {

@@ -8,8 +8,7 @@ import { parseJson } from '../../store/json.ts';
 import type { World } from '../../system/world.ts';
 import { object, text } from '../lenient.ts';
 import { cleanLine } from '../text.ts';
-import type { Environment } from './variables.ts';
-import { isOn, type loginVariables, providerSwitches } from './variables.ts';
+import { type Environment, isOn, type loginVariables, providerSwitches } from './variables.ts';
 
 export interface Login {
   /** `helper`: a program in the user's settings prints the key. */

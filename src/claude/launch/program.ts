@@ -84,7 +84,6 @@ function pinnedPaths(world: World, packageRoot: string): string[] {
 export interface ProgramFile {
   readonly path: string;
   readonly size: number;
-  /** ms since 1970. */
   readonly mtimeMs: number;
   readonly device: number;
   readonly inode: number;

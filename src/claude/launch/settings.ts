@@ -11,9 +11,9 @@ import { schema } from '../../store/schema.ts';
 import { issueSentence } from '../../store/yaml-text.ts';
 import { list, object, objects } from '../lenient.ts';
 import { attemptMark } from './attempt-mark.ts';
-import type { Environment } from './variables.ts';
 import {
   cloudVariables,
+  type Environment,
   isOn,
   isSecret,
   loaderVariables,
@@ -277,7 +277,7 @@ function ownEntry(event: ClaudeHookEvent, { program, args }: HookProgram): JsonO
   };
 }
 
-/** `permissions` without empty lists; `{ permissions }` without empty lists; `{}` when nothing is left.. */
+/** `permissions` without empty lists; `{}` when nothing is left. */
 function permissionsOf(permissions: JsonObject): JsonObject {
   const kept = Object.entries(permissions).filter(
     ([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0),

@@ -286,7 +286,6 @@ export class Acceptance {
 
 const namesShown = 5;
 
-/** Conventional length of a subject line. */
 const subjectMax = 72;
 
 export function commitMessage({ id, name, description }: SessionDefinition, task: string): string {

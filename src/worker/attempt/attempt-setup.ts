@@ -74,7 +74,6 @@ export interface PreparerOptions {
   readonly paths: GroupPaths;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
-  /** Folder for new worktrees. */
   readonly worktrees: string;
   readonly rehearsalUrl?: string;
   /** Absent = the installed claude, unchecked. */
@@ -104,7 +103,6 @@ export type PrepareInput = Pick<WorkspaceInput, 'state' | 'record' | 'attempt' |
   readonly isElsewhere?: boolean;
 };
 
-/** A preparer for one run. */
 export function createPreparer(world: World, options: PreparerOptions): AttemptPreparer {
   const claude = options.claude ?? anyClaude(world, options);
   const git = { world, env: options.callerEnv };

@@ -100,9 +100,7 @@ export async function removeFresh({ git, paths }: CheckContext, { workspace, top
   const removed = await removeCheckout(git, paths, workspace.path);
   try {
     if (removed.ok && git.world.files.entryKind(top) !== null) removeLevels(git.world.files, top);
-  } catch {
-    // As above.
-  }
+  } catch {}
 }
 
 /** `npm` and others end so when the command itself cannot be run. */

@@ -23,7 +23,6 @@ const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'setup-failed',
 ]);
 
-/** The attempt could not be started. */
 export function failedToStart(failure: Failure): Outcome {
   return { status: 'failed', ...sessionFailure(failure), warnings: [] };
 }

@@ -28,7 +28,6 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   /** Managed settings that disable our hooks. */
   readonly managedHooks?: string;
   readonly expectStructured: boolean;
-  /** The model that the user chose after the start. */
   readonly model?: string;
   readonly prices: PriceTable;
   readonly earlier?: EarlierSpending;
@@ -37,7 +36,6 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   readonly isDiskFull: () => boolean;
   /** claude's final totals, if it exited cleanly. */
   readonly totalsAtEnd: (stream: AttemptStream) => ReportedTotals | null;
-  /** Warnings about unexpected branches and worktrees in the session's repository. */
   readonly branchWarnings?: () => Promise<readonly Warning[]>;
   /** Messages that earlier runners sent to this attempt after its prompt. */
   readonly told: readonly string[];

@@ -217,7 +217,6 @@ export class Worker {
     return this.#stop?.reason === 'waits-for-answer';
   }
 
-  /** Sends claude the answer if it is waiting for one. */
   answer(item: Item): void {
     const line = answerLine(item);
     const isAwaited = this.stream.openTools.has(item.toolUseId) && !this.#stop && !this.#endedByUs;
@@ -565,7 +564,6 @@ export class MessageQueue {
     });
   }
 
-  /** Input lines that withdraw queued messages. */
   withdrawals(): string[] {
     return this.#each('queued', ({ index }) => withdrawal(this.#attemptId, index));
   }

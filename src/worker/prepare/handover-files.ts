@@ -6,8 +6,7 @@ import { resumeFilesIn, takesPart } from '../../context/handover/projects.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
 import { conversationId, type SessionRecord } from '../../core/session-state.ts';
-import type { Git } from '../../git/git.ts';
-import { findRepository } from '../../git/git.ts';
+import { findRepository, type Git } from '../../git/git.ts';
 import { askOwn } from '../../git/run-git.ts';
 import { workUnderOurNames } from '../../git/stage.ts';
 import { parseOwn } from '../../store/json.ts';
@@ -144,7 +143,6 @@ async function isDeleted(git: Git, copies: HandoverCopies, name: string, memory:
   return committed.ok && committed.value.length > 0;
 }
 
-/** All resume files in the folder, as paths below it. */
 function namesIn({ world: { files } }: Git, folder: string): string[] {
   const root = files.realPath(folder) ?? folder;
   return resumeFilesIn(files, folder).map((file) => relative(root, file));

@@ -1,5 +1,5 @@
 /** What one run of claude received, did and printed, as texts by name, so that two runs can be compared. */
-import { blocksOf, type MessagesBody } from '../../../src/rehearsal/conversation.ts';
+import { blocksOf, type MessagesBody } from '../../../src/rehearsal/script.ts';
 
 export interface RunOfClaude {
   readonly requests: readonly MessagesBody[];

@@ -20,7 +20,7 @@ describe('parseLine', () => {
       kind: 'assistant',
       messageId: 'm1',
       blocks: [
-        { kind: 'other', type: 'thinking' },
+        { kind: 'thinking', text: 'hm' },
         { kind: 'text', text: 'calling' },
         { kind: 'tool-use', id: 't1', name: 'Bash', input: { command: 'ls' } },
       ],

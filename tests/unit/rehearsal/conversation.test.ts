@@ -3,6 +3,7 @@
  * interruption, a signal or a compaction, and requests that the real API would refuse are noticed.
  */
 import { describe, expect, test } from 'bun:test';
+import type { Step } from '../../../src/rehearsal/script.ts';
 import {
   findPlace,
   type Message,
@@ -10,8 +11,7 @@ import {
   requestProblems,
   type ScriptedBlock,
   toolUseId,
-} from '../../../src/rehearsal/conversation.ts';
-import type { Step } from '../../../src/rehearsal/script.ts';
+} from '../../../src/rehearsal/script.ts';
 
 const bash = { tool: 'Bash', input: { command: 'true' } };
 const steps: Step[] = [

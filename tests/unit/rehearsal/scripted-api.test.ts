@@ -3,8 +3,7 @@
  * attempts, replies that wait for a gate, costs only for served replies, and reports of invalid requests.
  */
 import { afterEach, describe, expect, test } from 'bun:test';
-import type { Message, ScriptedBlock } from '../../../src/rehearsal/conversation.ts';
-import type { Step } from '../../../src/rehearsal/script.ts';
+import type { Message, ScriptedBlock, Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 
 let api: ScriptedApi | undefined;

@@ -8,9 +8,14 @@ import { dirname, join, resolve } from 'node:path';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Files, RunOutput, World } from '../system/world.ts';
-import type { UrlCredentials } from './source.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A user name and a password or token from a URL. Used once and never stored. */
+export interface UrlCredentials {
+  readonly user: string;
+  readonly password: string;
+}
 
 export interface Git {
   readonly world: World;
@@ -201,6 +206,12 @@ export function findRepository(files: Files, folder: string): FoundRepository | 
   } catch {
     return null;
   }
+}
+
+/** Whether the folder is the root of a worktree of the repository. If not, git may answer for an enclosing one. */
+export function isWorktreeOf(files: Files, repository: string, path: string): boolean {
+  const found = findRepository(files, path);
+  return found?.top === files.realPath(path) && found?.repository === (files.realPath(repository) ?? repository);
 }
 
 function search(files: Files, folder: string): FoundRepository | null {

@@ -6,7 +6,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionId, type Workspace } from '../../core/group.ts';
 import { planOf } from '../../core/plan/plan.ts';
 import type { GroupState } from '../../core/state.ts';
-import type { Git } from '../../git/git.ts';
+import { type Git, isWorktreeOf } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
@@ -37,7 +37,7 @@ import {
 } from '../../worker/shell-command.ts';
 import type { AppContext } from '../app-context.ts';
 import { endProcessBy, onSignal } from '../signals.ts';
-import { isWorktree, type MergeItem, type RepositoryPlan, titleOfItem, uncommittedOf, warnOnce } from './plan.ts';
+import { type MergeItem, type RepositoryPlan, titleOfItem, uncommittedOf, warnOnce } from './plan.ts';
 import { removeAround } from './worktree-cleanup.ts';
 
 /** How long to wait for git processes of a killed command, which normally end by themselves. */
@@ -374,7 +374,7 @@ async function adviceFor(
   others: readonly Side[],
 ): Promise<Result<string>> {
   const { path, branch } = item.workspace;
-  const isThere = isWorktree(git, item.workspace);
+  const isThere = isWorktreeOf(git.world.files, repository, path);
   const folder = shellWord(isThere ? path : repositoryDir(repository));
   const uncommitted = await uncommittedOf(git, item.workspace);
   const tip = await tipOf(git, repository, branch);

@@ -5,9 +5,15 @@ import type { MergedRepository } from '../../core/event.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { Git } from '../../git/git.ts';
-import { ignoredSentence } from '../../git/ignored-output.ts';
-import { type Settlement, settleMoves } from '../../git/move-refs.ts';
-import { checkRoom, checkTarget, type MergeTarget, readTarget } from '../../git/target.ts';
+import { ignoredSentence } from '../../git/leftover-files.ts';
+import {
+  checkRoom,
+  checkTarget,
+  type MergeTarget,
+  readTarget,
+  type Settlement,
+  settleMoves,
+} from '../../git/target.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readLog } from '../../store/event-log.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';

@@ -11,7 +11,7 @@ import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { listNames } from '../../core/text.ts';
 import { changedPrograms } from '../../git/diff.ts';
-import { findRepository, type Git } from '../../git/git.ts';
+import { type Git, isWorktreeOf } from '../../git/git.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { uncommittedIn } from '../../git/stage.ts';
 import { tipOf } from '../../git/target.ts';
@@ -300,15 +300,9 @@ export function holding(files: readonly string[]): string {
 
 /** Paths relative to the worktree, without our own files; empty without a worktree. */
 export async function uncommittedOf(git: Git, workspace: Workspace): Promise<Result<readonly string[]>> {
-  if (!isWorktree(git, workspace)) return ok([]);
+  if (!isWorktreeOf(git.world.files, workspace.repository, workspace.path)) return ok([]);
   const uncommitted = await uncommittedIn(git, workspace.path);
   return uncommitted.ok ? ok([...uncommitted.value.files, ...uncommitted.value.repositories]) : uncommitted;
-}
-
-/** Checks the `.git` link, because without it git uses a repository above the folder. */
-export function isWorktree({ world: { files } }: Git, { path, repository }: Workspace): boolean {
-  const found = findRepository(files, path);
-  return found?.repository === repository && found.top === files.realPath(path);
 }
 
 /** The branch as it is now, because users resolve conflicts on it; the commit if the branch is gone or behind. */

@@ -9,7 +9,7 @@ import { verdictsAtRest } from '../../core/plan/verdicts.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { SessionStatus } from '../../core/status.ts';
 import { changedPrograms, type DiffStat, diffStat, diffText, sinceState } from '../../git/diff.ts';
-import { findRepository } from '../../git/git.ts';
+import { isWorktreeOf } from '../../git/git.ts';
 import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readLog } from '../../store/event-log.ts';
@@ -123,8 +123,7 @@ async function sidesOf(context: AppContext, session: LoadedSession, workspace: W
   const { files } = context.world;
   const { path, repository, branch, base } = workspace;
   const title = titleOf(state, sessionId);
-  const found = record.workspace === undefined ? null : findRepository(files, path);
-  const hasFolder = found !== null && found.repository === repository && found.top === path;
+  const hasFolder = record.workspace !== undefined && isWorktreeOf(files, repository, path);
   if (hasFolder && !isCommitted(record)) return ok({ folder: path });
   if (files.info(repository)?.kind !== 'folder') {
     return fail('not-found', `The repository ${briefPath(repository)} of session ${title} is gone.`, 'Restore it.');

@@ -10,7 +10,7 @@ import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { listNames } from '../../core/text.ts';
 import { findRepository } from '../../git/git.ts';
-import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
+import { ignoredOutput, ignoredSentence } from '../../git/leftover-files.ts';
 import {
   discard,
   inspectWorktree,

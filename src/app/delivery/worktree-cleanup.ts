@@ -9,7 +9,7 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import type { Git } from '../../git/git.ts';
-import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
+import { ignoredOutput, ignoredSentence } from '../../git/leftover-files.ts';
 import {
   discard,
   inspectWorktree,
@@ -94,13 +94,15 @@ export async function cleanUpSessions(
       const leftover = await leftoverOf(context, writer.paths, sessionId, writer.state.sessions.get(sessionId));
       if (leftover === null) continue;
       const { ignored, candidate } = leftover;
-      const holdsIgnored = keepIgnored && ignored.length > 0;
-      const why = holdsIgnored
-        ? `${ignoredSentence('It', ignored)} They are in ${briefPath(candidate.path)}`
-        : whyKept(context, leftover, care);
-      const removed = why === null ? await removeLeftover(context, writer.paths, leftover, care) : ok([]);
-      if (why !== null || !removed.ok) {
-        report.kept.push({ sessionId, why: why ?? (removed.ok ? '' : describeFailure(removed.failure)) });
+      const holding = `${ignoredSentence('It', ignored)} They are in ${briefPath(candidate.path)}`;
+      const kept = keepIgnored && ignored.length > 0 ? holding : whyKept(context, leftover, care);
+      if (kept !== null) {
+        report.kept.push({ sessionId, why: kept });
+        continue;
+      }
+      const removed = await removeLeftover(context, writer.paths, leftover, care);
+      if (!removed.ok) {
+        report.kept.push({ sessionId, why: describeFailure(removed.failure) });
         continue;
       }
       const logged = recordCleaned(writer, sessionId);

@@ -3,9 +3,9 @@ import { join, resolve } from 'node:path';
 import { advise, adviseInOrder } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
-import { checkOut, filesAt } from '../../git/checkout.ts';
+import type { UrlCredentials } from '../../git/git.ts';
 import { syncDisks } from '../../git/leftover-files.ts';
-import { nameOfSource, parseRef, parseRepository, splitRef, type UrlCredentials } from '../../git/source.ts';
+import { checkOut, filesAt, nameOfSource, parseRef, parseRepository, splitRef } from '../../git/source.ts';
 import { type Problem, problemsFailure } from '../../store/yaml-text.ts';
 import {
   findPack,

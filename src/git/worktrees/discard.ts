@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import { leftDetached } from '../commit.ts';
 import type { Git } from '../git.ts';
-import { findRepository, gitDirOf } from '../git.ts';
-import { leftDetached } from '../restore-branch.ts';
+import { gitDirOf, isWorktreeOf } from '../git.ts';
 import { askOwn, commitOf, nameFiles, runOwn } from '../run-git.ts';
 import { commitAll, isOurFile, uncommittedIn } from '../stage.ts';
 import { tipOf } from '../target.ts';
@@ -66,7 +66,7 @@ export async function inspectWorktree(git: Git, candidate: RemovalCandidate): Pr
   const registered = listed.value.find((worktree) => worktree.path === path) ?? null;
   const others = listed.value.filter((worktree) => worktree !== registered);
   const exists = files.entryKind(path) !== null;
-  const isReadable = exists && isWorktreeOf(git, repository, path);
+  const isReadable = exists && isWorktreeOf(files, repository, path);
   const tip = branch === undefined ? ok(null) : await tipOf(git, repository, branch);
   if (!tip.ok) return tip;
   const into = candidate.into.length > 0 ? candidate.into : [listed.value[0]?.branch ?? ''];
@@ -89,13 +89,6 @@ export async function inspectWorktree(git: Git, candidate: RemovalCandidate): Pr
     uncommitted: changed.value.filter((name) => !isOurFile(name) || candidate.fresh?.includes(name)),
     submodules: isReadable && (await hasOwnSubmodules(git, path)),
   });
-}
-
-/** Without its `.git` file, git would answer for an enclosing repository. */
-function isWorktreeOf({ world: { files } }: Git, repository: string, path: string): boolean {
-  if (files.entryKind(path) !== 'folder' || files.entryKind(join(path, '.git')) !== 'file') return false;
-  const found = findRepository(files, path);
-  return found !== null && found.repository === (files.realPath(repository) ?? repository);
 }
 
 async function countUnmerged(

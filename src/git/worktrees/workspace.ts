@@ -10,8 +10,7 @@ import { sessionNumber } from '../../core/id.ts';
 import { parseOwn } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
-import type { Git } from '../git.ts';
-import { findRepository } from '../git.ts';
+import { findRepository, type Git, isWorktreeOf } from '../git.ts';
 import { namedByProject } from '../include.ts';
 import { syncDisks } from '../leftover-files.ts';
 import { askOwn, commitOf, currentBranch, gitFailure, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
@@ -137,8 +136,7 @@ async function findExisting(
   const { files } = git.world;
   const { path, repository } = intent;
   if (intent.state === 'made' && files.entryKind(path) !== null) {
-    const found = findRepository(files, path);
-    if (found?.repository === repository && found.top === path) {
+    if (isWorktreeOf(files, repository, path)) {
       return ok({ workspace: workspaceOf(intent), notes: [], isNew: false });
     }
     const message = `${path} is no longer a worktree of ${repository}.`;

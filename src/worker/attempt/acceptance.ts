@@ -19,8 +19,15 @@ import type { GroupState } from '../../core/state.ts';
 import { commitWork } from '../../git/commit.ts';
 import { diffStat, sinceState } from '../../git/diff.ts';
 import type { Git } from '../../git/git.ts';
-import { ignoredOutput, ignoredSentence, noteIgnored } from '../../git/ignored-output.ts';
-import { changedTracked, clearNewFiles, syncDisks, untrackedFiles } from '../../git/leftover-files.ts';
+import {
+  changedTracked,
+  clearNewFiles,
+  ignoredOutput,
+  ignoredSentence,
+  noteIgnored,
+  syncDisks,
+  untrackedFiles,
+} from '../../git/leftover-files.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { fillPrompt } from '../../template/fill-references.ts';

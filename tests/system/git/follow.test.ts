@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Git } from '../../../src/git/git.ts';
-import { followBranch } from '../../../src/git/move-refs.ts';
+import { followBranch } from '../../../src/git/target.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { World } from '../../../src/system/world.ts';
 import { git, Repository } from '../../support/git/repository.ts';

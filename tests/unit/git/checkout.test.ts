@@ -15,8 +15,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CheckoutInput, checkOut, filesAt } from '../../../src/git/checkout.ts';
 import { runGit } from '../../../src/git/git.ts';
+import { type CheckoutInput, checkOut, filesAt } from '../../../src/git/source.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 

@@ -1,8 +1,8 @@
 /** The runner's connection to the hosts, implemented over the engine. */
-import { ok, type Result } from '../core/failure.ts';
+import type { Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
 import type { FleetConfig } from './fleet-files.ts';
-import type { BlobStore, Entry, FleetEngine, OpenEngine, SlotLeases } from './redis.ts';
+import type { BlobStore, Entry, FleetEngine, SlotLeases } from './redis.ts';
 import { follow, toGroupStream, toHostStream } from './redis.ts';
 import { listHosts, type RegisteredHost, refuseLogin } from './registry.ts';
 import { Signer } from './seal.ts';
@@ -12,33 +12,10 @@ const againMs = 500;
 const closeMsMax = 5_000;
 const atOnce = 64;
 
-export interface FleetLink {
+export type FleetLink = Pick<EngineLink, keyof EngineLink>;
+
+export class EngineLink {
   readonly blobs: BlobStore;
-  readonly slots: SlotLeases;
-  /** In this order for each host, with retries. */
-  send(host: string, message: ToHost): void;
-  /** Delivers the hosts' messages to the group, in order. */
-  listen(hear: (message: ToGroup) => void): void;
-  /** Calls `action` whenever the engine reconnects; it may have lost the last messages. */
-  onConnect(action: () => void): void;
-  hosts(): Promise<Result<readonly RegisteredHost[]>>;
-  refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>>;
-  /** Sends pending messages, for a few seconds at most, and closes. */
-  close(): Promise<void>;
-}
-
-export async function openEngineLink(
-  world: World,
-  config: FleetConfig,
-  groupId: string,
-  open: OpenEngine,
-): Promise<Result<FleetLink>> {
-  const engine = await open(world, config);
-  return engine.ok ? ok(new EngineLink(world, engine.value, config, groupId)) : engine;
-}
-
-class EngineLink implements FleetLink {
-  readonly blobs: FleetEngine;
   readonly slots: SlotLeases;
   readonly #world: World;
   readonly #engine: FleetEngine;
@@ -57,6 +34,7 @@ class EngineLink implements FleetLink {
     this.#groupId = groupId;
   }
 
+  /** In this order for each host, with retries. */
   send(host: string, message: ToHost): void {
     const unsent = this.#unsent.get(host) ?? [];
     this.#unsent.set(host, unsent);
@@ -79,11 +57,12 @@ class EngineLink implements FleetLink {
     this.#sending.delete(host);
   }
 
+  /** Calls `action` whenever the engine reconnects; it may have lost the last messages. */
   onConnect(action: () => void): void {
     this.#engine.onConnect(action);
   }
 
-  /** Lost messages are repeated by the host. */
+  /** Delivers the hosts' messages to the group, in order. Lost messages are repeated by the host. */
   listen(hear: (message: ToGroup) => void): void {
     const take = ({ bytes }: Entry) => {
       const message = bytes === null ? null : unpacked(bytes);
@@ -107,6 +86,7 @@ class EngineLink implements FleetLink {
     });
   }
 
+  /** Sends pending messages, for a few seconds at most, and closes. */
   async close(): Promise<void> {
     const sent = Promise.all([...this.#sending.values()]);
     const late = new Promise<void>((resolve) => {

@@ -54,7 +54,7 @@ function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d+){3}$/.test(hostname);
 }
 
-export class FleetRedis implements FleetEngine {
+export class FleetRedis {
   readonly seal: Seal;
   readonly #clock: Clock;
   readonly #url: URL;
@@ -111,7 +111,7 @@ export class FleetRedis implements FleetEngine {
     return this.#main;
   }
 
-  leases(leaseMs: number): Leases {
+  leases(leaseMs: number): SlotLeases {
     return new Leases(this, leaseMs);
   }
 
@@ -146,6 +146,7 @@ export class FleetRedis implements FleetEngine {
     });
   }
 
+  /** Entries after that one (`0` = all); waits a moment for the first. */
   async read(stream: string, after: string): Promise<Result<Entry[]>> {
     // A closed connection would be opened again.
     if (this.#isClosed) return ok([]);
@@ -161,11 +162,11 @@ export class FleetRedis implements FleetEngine {
   }
 
   async drop(stream: string, ids: readonly string[]): Promise<Result<void>> {
-    if (ids.length === 0) return ok(undefined);
     const dropped = await this.ask((redis) => redis.xdel(stream, ...ids));
     return dropped.ok ? ok(undefined) : dropped;
   }
 
+  /** Kept for an hour; the same id is the same blob. Fails with `usage` when it is too large. */
   async putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>> {
     const blob = blobOf(id, bytes);
     if (!blob.ok) return blob;
@@ -178,6 +179,7 @@ export class FleetRedis implements FleetEngine {
     return blob;
   }
 
+  /** Fails with `gone` when it no longer exists, otherwise when there is no answer. */
   async getBlob(blob: Blob): Promise<Result<Uint8Array>> {
     const { id, pieces, size } = blob;
     const gone = fail('gone', 'What was sent with an order is not in Redis any more.', 'Retry the session.');
@@ -214,6 +216,7 @@ export class FleetRedis implements FleetEngine {
     return this.ask((redis) => redis.smembers(key));
   }
 
+  /** Milliseconds since 1970 by its clock, which all hosts share. */
   async nowMs(): Promise<Result<number>> {
     const told = await this.ask((redis) => redis.time());
     return told.ok ? ok(Number(told.value[0]) * 1_000 + Math.floor(Number(told.value[1]) / 1_000)) : told;
@@ -334,7 +337,7 @@ for i = 2, #ARGV do
 end
 return left`;
 
-export class Leases implements SlotLeases {
+class Leases {
   readonly #redis: FleetRedis;
   readonly #leaseMs: number;
 
@@ -343,6 +346,7 @@ export class Leases implements SlotLeases {
     this.#leaseMs = leaseMs;
   }
 
+  /** Takes one of the host's slots; false when all are held, or the host is drained. */
   async take({ host, token }: SlotLease, slots: number): Promise<Result<boolean>> {
     const taken = await this.#redis.ask((redis) =>
       redis.eval(takeScript, 2, slotsKey(host), drainedKey, token, slots, this.#leaseMs, host),
@@ -350,6 +354,7 @@ export class Leases implements SlotLeases {
     return taken.ok ? ok(taken.value === 1) : taken;
   }
 
+  /** The leases that are no longer held. Fails without an answer: then it is unknown. */
   async renew(leases: readonly SlotLease[]): Promise<Result<ReadonlySet<SlotLease>>> {
     const left = await this.#left(leases, String(this.#leaseMs));
     return left.ok ? ok(new Set(leases.filter((_, index) => left.value[index] === null))) : left;
@@ -360,6 +365,7 @@ export class Leases implements SlotLeases {
     return freed.ok ? ok(undefined) : freed;
   }
 
+  /** Remaining milliseconds of each lease without a renewal; null for one that is not held. */
   look(leases: readonly SlotLease[]): Promise<Result<(number | null)[]>> {
     return this.#left(leases, '');
   }
@@ -401,29 +407,10 @@ export interface Entry {
 }
 
 /** Data too large for a message. */
-export interface BlobStore {
-  /** Kept for an hour; the same id is the same blob. Fails with `usage` when it is too large. */
-  putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>>;
-  /** Fails with `gone` when it no longer exists, otherwise when there is no answer. */
-  getBlob(blob: Blob): Promise<Result<Uint8Array>>;
-  dropBlob(blob: Blob): Promise<void>;
-}
-
-export interface FleetEngine extends BlobStore {
-  readonly seal: Seal;
-  leases(leaseMs: number): SlotLeases;
-  onConnect(action: () => void): void;
-  send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>>;
-  /** Entries after that one (`0` = all); waits a moment for the first. */
-  read(stream: string, after: string): Promise<Result<Entry[]>>;
-  drop(stream: string, ids: readonly string[]): Promise<Result<void>>;
-  setField(key: string, field: string, value: Uint8Array): Promise<Result<void>>;
-  fields(key: string): Promise<Result<Readonly<Record<string, Uint8Array>>>>;
-  members(key: string): Promise<Result<readonly string[]>>;
-  /** Milliseconds since 1970 by its clock, which all hosts share. */
-  nowMs(): Promise<Result<number>>;
-  close(): void;
-}
+export type BlobStore = Pick<FleetRedis, 'putBlob' | 'getBlob' | 'dropBlob'>;
+export type FleetEngine = Omit<Pick<FleetRedis, keyof FleetRedis>, 'client' | 'ask' | 'health'>;
+/** Only the holder of a slot's token can renew or free it. */
+export type SlotLeases = Pick<Leases, keyof Leases>;
 
 interface Following {
   /** Never throws. */
@@ -450,17 +437,6 @@ export async function follow(engine: FleetEngine, stream: string, { hear, isClos
     // Without an answer the entries may still be there.
     if (heard.length > 0 && (await engine.drop(stream, heard)).ok) heard = [];
   }
-}
-
-/** Only the holder of a slot's token can renew or free it. */
-export interface SlotLeases {
-  /** Takes one of the host's slots; false when all are held, or the host is drained. */
-  take(lease: SlotLease, slots: number): Promise<Result<boolean>>;
-  /** The leases that are no longer held. Fails without an answer: then it is unknown. */
-  renew(leases: readonly SlotLease[]): Promise<Result<ReadonlySet<SlotLease>>>;
-  free(lease: SlotLease): Promise<Result<void>>;
-  /** Remaining milliseconds of each lease without a renewal; null for one that is not held. */
-  look(leases: readonly SlotLease[]): Promise<Result<(number | null)[]>>;
 }
 
 // Names in Redis: all begin with `cca:`, the only prefix that the users of a fleet may access.

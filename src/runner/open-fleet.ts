@@ -2,7 +2,7 @@
 import { ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
-import { openEngineLink } from '../fleet/engine-link.ts';
+import { EngineLink } from '../fleet/engine-link.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { readFleet } from '../fleet/fleet-files.ts';
 import { FleetRedis, type OpenEngine } from '../fleet/redis.ts';
@@ -28,12 +28,13 @@ export function readFleetHere(world: World, here: FleetHere): Result<LinkFleet |
   if (!read.ok || read.value === undefined) return read.ok ? ok(null) : read;
   const config = read.value;
   return ok(async (groupId) => {
-    const link = await openEngineLink(world, config, groupId, openEngine);
-    if (!link.ok) return link;
+    const engine = await openEngine(world, config);
+    if (!engine.ok) return engine;
+    const link = new EngineLink(world, engine.value, config, groupId);
     const { leaseMs } = config;
     const git = { world, env: callerEnv };
     const localSlots = world.machine.cores;
-    return ok((told) => new Fleet(world, link.value, { groupId, leaseMs, git, packageRoot, localSlots, ...told }));
+    return ok((told) => new Fleet(world, link, { groupId, leaseMs, git, packageRoot, localSlots, ...told }));
   });
 }
 

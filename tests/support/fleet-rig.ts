@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
 import type { GroupId, SessionId } from '../../src/core/group.ts';
 import { fleetPaths, type HostConfig, writeHost } from '../../src/fleet/fleet-files.ts';
-import { FleetRedis, Leases, toGroupStream, toHostStream } from '../../src/fleet/redis.ts';
+import { FleetRedis, type SlotLeases, toGroupStream, toHostStream } from '../../src/fleet/redis.ts';
 import { listHosts, takesNew } from '../../src/fleet/registry.ts';
 import { newFleetKeys, Signer } from '../../src/fleet/seal.ts';
 import {
@@ -62,7 +62,7 @@ export class FleetRig {
   readonly temp: ReturnType<typeof makeTempFolder>;
   readonly server: RedisServer;
   readonly redis: FleetRedis;
-  readonly leases: Leases;
+  readonly leases: SlotLeases;
   readonly root: string;
   readonly keys = newFleetKeys();
   readonly leaseMs: number;
@@ -87,7 +87,7 @@ export class FleetRig {
   ) {
     [this.temp, this.server, this.redis, this.keys, this.leaseMs] = [temp, server, redis, keys, leaseMs];
     this.root = join(temp.path, 'machine');
-    this.leases = new Leases(redis, leaseMs);
+    this.leases = redis.leases(leaseMs);
     this.#env = {};
   }
 

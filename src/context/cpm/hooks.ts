@@ -41,14 +41,9 @@ const filesReadMax = 64;
 /** Bytes read of another session's file: more than is ever shown of it, whatever its language. */
 const otherBytesMax = 32 * 1024;
 
-interface Candidate {
-  readonly file: ProgressFile;
-  readonly shown: ShownProgress;
-}
-
 interface Candidates {
   /** The files read: the session's own first, then the newest first, stale ones last. */
-  readonly all: readonly Candidate[];
+  readonly all: readonly ShownProgress[];
   readonly unread: number;
 }
 
@@ -74,46 +69,41 @@ function readCandidates(call: HookCall, { sessions, legacy }: Progress): Candida
   const all = ordered.slice(0, filesReadMax).map((file) => {
     const shown = shownOf(call, file, own.includes(file) ? fileBytesMax : otherBytesMax);
     // Next to files of sessions it is only named, because it most likely predates ids.
-    return { file, shown: file === legacy && sessions.length > 0 ? { ...shown, isNamedOnly: true } : shown };
+    return { ...shown, isNamedOnly: file === legacy && sessions.length > 0 };
   });
   return { all, unread: ordered.length - all.length };
 }
 
 function shownOf(call: HookCall, file: ProgressFile, bytesMax: number): ShownProgress {
   const read = readProgressText(call.files, call.projectFolder, file.path, bytesMax);
-  const about = { name: file.name, path: shownPath(file.path), ageMs: file.ageMs, isNamedOnly: false };
+  const about = { ...file, path: shownPath(file.path), isNamedOnly: false };
   if (!read.ok) return { ...about, header: {}, text: '', truncated: false, trouble: read.trouble };
   return { ...about, header: read.header, text: read.text, truncated: read.truncated, trouble: null };
 }
 
 function layoutFor(call: HookCall, { all, unread }: Candidates): ContextLayout {
   const first = call.sessionId === undefined ? '' : `CPM_SESSION_ID: ${call.sessionId}`;
-  const isOwn = ({ file, shown }: Candidate) =>
-    file.sessionId !== null && file.sessionId === call.sessionId && shown.trouble === null;
-  const own = all.find(isOwn) ?? null;
+  const own = all.find(({ sessionId, trouble }) => sessionId === call.sessionId && trouble === null) ?? null;
   const rest = all.filter((one) => one !== own);
-  const shownRest = rest.map(({ shown }) => shown);
-  const base = { first, primary: own?.shown ?? null, stale: [], unread };
+  const base = { first, primary: own, stale: [], unread, othersTitle: ofOthers };
   const isCompact = call.source === 'compact';
   if (isCompact && own !== null) {
-    const others = shownRest.filter(({ isNamedOnly }) => isNamedOnly);
-    return { ...base, others, showsOthers: false, othersTitle: ofOthers, unread: 0, closing: goOn(call) };
+    return { ...base, others: rest.filter(({ isNamedOnly }) => isNamedOnly), unread: 0, closing: goOn(call) };
   }
   // Without an id, states cannot be assigned to sessions, so a worker then gets all of them.
   if (call.isWorker && call.sessionId !== undefined) {
-    const closing = own === null ? '' : goOn(call);
-    return { ...base, others: shownRest, showsOthers: false, othersTitle: ofOthers, closing };
+    const others = rest.map((one) => ({ ...one, isNamedOnly: true }));
+    return { ...base, others, closing: own === null ? '' : goOn(call) };
   }
-  const shows = { ...base, showsOthers: true, othersTitle: notShown };
+  const shows = { ...base, othersTitle: notShown };
   if (isCompact || call.isWorker) {
-    return { ...shows, ...firstAndOthers(shownRest), closing: rest.length === 0 ? '' : noMatch(call) };
+    return { ...shows, ...firstAndOthers(rest), closing: rest.length === 0 ? '' : noMatch(call) };
   }
   // A user is asked what to do with each file. The session's own file is never treated as stale: it is still wanted
   // after a long weekend.
-  const stale = rest.filter(({ file }) => file.stale).map(({ shown }) => shown);
-  const fresh = rest.filter(({ file }) => !file.stale).map(({ shown }) => shown);
+  const [stale, fresh] = [rest.filter((one) => one.stale), rest.filter((one) => !one.stale)];
   const files = own === null ? firstAndOthers(fresh) : { others: fresh };
-  const closing = all.length === 0 ? '' : `${askUser(call)}${own?.file.stale === true ? oldButOwn(own) : ''}`;
+  const closing = all.length === 0 ? '' : `${askUser(call)}${own?.stale === true ? oldButOwn(own) : ''}`;
   return { ...shows, ...files, stale, closing };
 }
 
@@ -141,8 +131,8 @@ function askUser(call: HookCall): string {
   );
 }
 
-function oldButOwn({ file }: Candidate): string {
-  return ` ${file.name} belongs to this session and was last written ${hoursOf(file.ageMs)} hours ago.`;
+function oldButOwn({ name, ageMs }: ShownProgress): string {
+  return ` ${name} belongs to this session and was last written ${hoursOf(ageMs)} hours ago.`;
 }
 
 function goOn(call: HookCall): string {
@@ -174,11 +164,8 @@ function preCompact(call: HookCall): HookAnswer {
 // Fits several progress files into the characters of a hook: the first one as far as possible, others whole or
 // in one line each. Never the beginnings of many, from which a model would learn none.
 
-/** A progress file to show. */
-export interface ShownProgress {
-  readonly name: string;
-  readonly path: string;
-  readonly ageMs: number;
+/** A progress file to show; `path` is safe in a sentence. */
+export interface ShownProgress extends ProgressFile {
   readonly header: ProgressHeader;
   readonly text: string;
   /** The file is longer than `text`. */
@@ -194,10 +181,8 @@ export interface ContextLayout {
   readonly first: string;
   /** Shown as far as there is space. */
   readonly primary: ShownProgress | null;
-  /** The most important first. */
+  /** Shown whole while there is space, the most important first. */
   readonly others: readonly ShownProgress[];
-  /** Others are shown whole while there is space. */
-  readonly showsOthers: boolean;
   readonly othersTitle: string;
   readonly stale: readonly ShownProgress[];
   /** Number of files that were not read. */
@@ -231,7 +216,7 @@ interface Named {
 }
 
 export function layOutContext(layout: ContextLayout, max: number): LaidOut {
-  const { first, primary, showsOthers, othersTitle, unread, closing } = layout;
+  const { first, primary, othersTitle, unread, closing } = layout;
   const others = layout.others.map((shown): Named => ({ shown, line: otherLine(shown) }));
   const stale = layout.stale.map((shown): Named => ({ shown, line: staleLine(shown) }));
   const count = others.length + stale.length + unread;
@@ -247,7 +232,7 @@ export function layOutContext(layout: ContextLayout, max: number): LaidOut {
   };
   const [named, namedStale] = [others.filter(fits), stale.filter(fits)];
   const whole = new Map<Named, string>();
-  for (const one of showsOthers ? named : []) {
+  for (const one of named) {
     const { shown, line } = one;
     if (shown.trouble !== null || shown.truncated || shown.isNamedOnly) continue;
     const text = block(shown);

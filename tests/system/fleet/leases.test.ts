@@ -1,6 +1,6 @@
 /** Promises: a slot of a host is taken once, and its lease needs its token. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { FleetRedis, Leases } from '../../../src/fleet/redis.ts';
+import { FleetRedis, type SlotLeases } from '../../../src/fleet/redis.ts';
 import { drainHost, resumeHost } from '../../../src/fleet/registry.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
@@ -14,13 +14,13 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   let temp: ReturnType<typeof makeTempFolder>;
   let server: RedisServer;
   let redis: FleetRedis;
-  let leases: Leases;
+  let leases: SlotLeases;
 
   beforeAll(async () => {
     temp = makeTempFolder();
     server = await startRedis(temp.path);
     redis = expectOk(await FleetRedis.open(world, { redis: server.url, sealingKey }));
-    leases = new Leases(redis, 60_000);
+    leases = redis.leases(60_000);
   });
   afterAll(async () => {
     redis.close();
@@ -47,7 +47,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expectOk(await leases.take(lease, 1));
     expect(expectOk(await leases.look([lease]))[0]).toBeLessThanOrEqual(60_000);
     const stranger = { host: 'one', token: 'b' };
-    expect(expectOk(await new Leases(redis, 60_000).renew([lease, stranger]))).toEqual(new Set([stranger]));
+    expect(expectOk(await redis.leases(60_000).renew([lease, stranger]))).toEqual(new Set([stranger]));
     const [left, none] = expectOk(await leases.look([lease, stranger]));
     expect(left).toBeGreaterThan(50_000);
     expect(none).toBeNull();
@@ -57,7 +57,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   test('an expired lease cannot be renewed, and its slot is free', async () => {
     const lease = { host: 'one', token: 'a' };
-    expectOk(await new Leases(redis, 30).take(lease, 1));
+    expectOk(await redis.leases(30).take(lease, 1));
     while (expectOk(await leases.look([lease]))[0] !== null) await Bun.sleep(5);
     expect(expectOk(await leases.renew([lease]))).toEqual(new Set([lease]));
     const next = { host: 'one', token: 'b' };

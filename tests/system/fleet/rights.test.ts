@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Result } from '../../../src/core/failure.ts';
-import { FleetRedis, Leases, toHostStream } from '../../../src/fleet/redis.ts';
+import { FleetRedis, toHostStream } from '../../../src/fleet/redis.ts';
 import { drainHost, forgetHost, listHosts, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
 import { packageRoot } from '../../../src/system/own-program.ts';
@@ -54,7 +54,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const redis = await as('cca', 'password');
     expect(expectOk(await redis.health()).version).not.toBe('');
 
-    const leases = new Leases(redis, 8_000);
+    const leases = redis.leases(8_000);
     const lease = { host: 'gpu1', token: 'token' };
     expect(expectOk(await leases.take(lease, 1))).toBe(true);
     expect(expectOk(await leases.renew([lease])).size).toBe(0);

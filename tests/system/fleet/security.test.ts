@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fleetPaths, readHost } from '../../../src/fleet/fleet-files.ts';
-import { FleetRedis, Leases, toGroupStream, toHostStream } from '../../../src/fleet/redis.ts';
+import { FleetRedis, toGroupStream, toHostStream } from '../../../src/fleet/redis.ts';
 import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
 import { type Blob, order } from '../../../src/fleet/wire.ts';
 import { FleetRig, fleetWorld } from '../../support/fleet-rig.ts';
@@ -149,7 +149,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       await FleetRedis.open(fleetWorld, { redis: rig.server.url, sealingKey: newFleetKeys().sealingKey }),
     );
     const lease = { host: 'one', token: 'of nobody' };
-    expect(expectOk(await new Leases(thief, rig.leaseMs).take(lease, 2))).toBe(true);
+    expect(expectOk(await thief.leases(rig.leaseMs).take(lease, 2))).toBe(true);
     await thief.client.zrem('cca:s:one', lease.token);
     expect(expectOk(await rig.leases.look([lease]))).toEqual([null]);
     await thief.client.zadd('cca:s:one', Date.now() + rig.leaseMs, lease.token);

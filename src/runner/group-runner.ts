@@ -126,7 +126,6 @@ export class GroupRunner {
       this.#remote.tell(event);
       if ('sessionId' in event && event.sessionId !== undefined) this.#board.forget(event.sessionId);
     }
-    this.#writer.snapshot();
     this.#board.show();
     return events;
   }

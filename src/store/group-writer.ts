@@ -25,8 +25,6 @@ const longestProgressDelayMs = 2_000;
 export interface GroupWriter {
   readonly paths: GroupPaths;
   readonly state: GroupState;
-  /** Why the last snapshots could not be written; null when they could. The log is not affected. */
-  readonly snapshotProblem: Failure | null;
   /**
    * Logs the bodies as events (one append, one fsync), then reduces them; returns the events. Throws the system's error
    * when they cannot be logged (nothing is recorded then), IllegalEvent when one may not happen now.
@@ -34,8 +32,6 @@ export interface GroupWriter {
   record(bodies: readonly EventBody[]): GroupEvent[];
   /** Set when the log was removed or replaced: `record` throws it. */
   readonly lost: LogLost | null;
-  /** Updates every meta.json, soon or `now`. `record` requests the former by itself. */
-  snapshot(when?: 'now'): void;
   /** Writes progress.json at most 4 times a second, the last time on `close`. */
   progress(now: () => GroupProgress): void;
   /** Writes what is pending and releases the group. Nothing may be recorded afterwards. */
@@ -112,9 +108,6 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
   return {
     paths,
     state,
-    get snapshotProblem() {
-      return snapshots.problem;
-    },
     get lost() {
       return log.lost;
     },
@@ -131,7 +124,6 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       snapshots.mark(sessionsOf(events));
       return events;
     },
-    snapshot: (when) => (when === 'now' ? snapshots.flush() : snapshots.request()),
     progress(now) {
       latest = now;
       if (isOpen) laterProgress.request();

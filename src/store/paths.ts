@@ -103,7 +103,6 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId) {
     prompt: at('prompt.md'),
     stderr: at('stderr.log'),
     fifo: at('stdin.fifo'),
-    hooksLog: at('hooks.log'),
     workerSettings: at('worker-settings.json'),
     /** The end of its claude's system prompt. */
     systemPrompt: at('system-prompt.md'),

@@ -5,7 +5,7 @@
 import { dirname } from 'node:path';
 import { defined } from '../core/defined.ts';
 import type { Evidence } from '../core/evidence.ts';
-import { type Failure, fail, ok, type Result } from '../core/failure.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
 import {
   type Changes,
   defaultGroupConfig,
@@ -21,10 +21,10 @@ import { sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { elapsedMs, type GroupState, isRehearsal } from '../core/state.ts';
 import type { GroupStatus, SessionStatus } from '../core/status.ts';
+import { errorCode } from '../system/system-error.ts';
 import type { Files, World } from '../system/world.ts';
 import { parseOwn } from './json.ts';
 import { type GroupPaths, sessionPaths } from './paths.ts';
-import { systemFailure } from './system-failure.ts';
 
 /** Longest delay of writes in large groups, milliseconds. */
 const longestDelayMs = 5_000;
@@ -35,7 +35,6 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
   const changed = new Set<SessionId>();
   const { files } = world;
   let group = false;
-  let problem: Failure | null = null;
   const flush = (): void => {
     later.cancel();
     if (!group) return;
@@ -51,10 +50,9 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
       }
       writeChanged(files, paths.meta, renderMeta(groupMeta(state)));
       group = false;
-      problem = null;
     } catch (error) {
       // Retried with the next change, and at the latest when the group is opened next.
-      problem = systemFailure(paths.folder, error);
+      if (errorCode(error) === '') throw error;
     }
   };
   const later = delayedAction(world, () => delayFor(state.sessions.size, longestDelayMs), flush);
@@ -65,16 +63,8 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
       group = true;
       later.request();
     },
-    /** Requests a write within the delay. */
-    request(): void {
-      if (group) later.request();
-    },
     /** Writes all changes at once. */
     flush,
-    /** Null when the last write succeeded. */
-    get problem(): Failure | null {
-      return problem;
-    },
     cancel: (): void => later.cancel(),
   };
 }

@@ -41,7 +41,7 @@ async function holds(settings: object) {
   await claude.end();
   return {
     instructions: JSON.stringify(rig.api.requests[0]?.body ?? {}).includes('Bring all services to version 2.'),
-    hook: existsSync(session.paths.hooksLog),
+    hook: existsSync(join(session.paths.folder, 'hooks.log')),
     conversation: conversationExists(world, session.paths.config, session.claudeSessionId),
     tool: existsSync(join(rig.project, 'env.txt')),
     success: result.kind === 'result' && !result.isError,

@@ -132,7 +132,7 @@ describe('recording events', () => {
 describe('snapshots', () => {
   const session = { type: 'session_added', sessionId: sid(1), session: sessionDefinition(1) } as const;
 
-  test('a thousand events write each snapshot only a few times, and "now" writes the rest', () => {
+  test('a thousand events write each snapshot only a few times', () => {
     const writer = open();
     writer.record([session]);
     faulty.calls.length = 0;
@@ -145,11 +145,9 @@ describe('snapshots', () => {
     expect(writesOf(paths.meta)).toBe(4);
     expect(writesOf(sessionPaths(paths, sid(1)).meta)).toBe(4);
     writer.record([{ type: 'session_removed', sessionId: sid(1) }, ...storyBodies]);
-    writer.snapshot('now');
+    world.clock.step(250);
     expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
     const written = faulty.calls.length;
-    writer.snapshot();
-    writer.snapshot('now');
     world.clock.step(10_000);
     expect(faulty.calls.length).toBe(written);
   });
@@ -157,7 +155,7 @@ describe('snapshots', () => {
   test('only changed snapshots are written', () => {
     const writer = open();
     writer.record(storyBodies.slice(0, 3));
-    writer.snapshot('now');
+    world.clock.step(250);
     faulty.calls.length = 0;
     writer.record(storyBodies.slice(3, 5));
     world.clock.step(250);
@@ -197,23 +195,22 @@ describe('snapshots', () => {
   test('the snapshot of a removed session is removed', () => {
     const writer = open();
     writer.record([session]);
-    writer.snapshot('now');
+    world.clock.step(250);
     writer.record([{ type: 'session_removed', sessionId: sid(1) }]);
-    writer.snapshot('now');
+    world.clock.step(250);
     expect(existsSync(sessionPaths(paths, sid(1)).meta)).toBe(false);
   });
 
-  test('a failed snapshot write is reported, retried, and does not end the writer', () => {
+  test('a failed snapshot write is retried with the next change, and does not end the writer', () => {
     const writer = open();
     writer.record(storyBodies.slice(0, 2));
     faulty.calls.length = 0;
     // Folder and file of the first session, folder of the second.
     faulty.fault = { call: 3, how: 'dies', code: 'ENOSPC' };
     world.clock.step(250);
-    expect(writer.snapshotProblem?.reason).toBe('write-failed');
     faulty.fault = null;
-    writer.snapshot('now');
-    expect(writer.snapshotProblem).toBeNull();
+    writer.record(storyBodies.slice(2, 3));
+    world.clock.step(250);
     expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
   });
 

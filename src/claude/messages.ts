@@ -6,7 +6,6 @@ import { isObject, type JsonObject, parseJson } from '../store/json.ts';
 import { count, list, mapped, number, object, objects, optional, secondsAsMs, text, usd } from './lenient.ts';
 import type { PricedTokens } from './pricing.ts';
 import { callIn } from './questions.ts';
-import { taskListChange } from './task-list.ts';
 import { clip } from './text.ts';
 
 export type InitMessage = ReturnType<typeof readInit>;
@@ -285,9 +284,31 @@ function readUser(value: JsonObject) {
       isError: block.is_error === true,
       text: clip(contentText(block.content), toolResultChars),
     })),
-    ...optional('taskList', taskListChange(value.tool_use_result) ?? undefined),
+    ...optional('taskList', taskListChange(value.tool_use_result)),
     ...optional('parentToolUseId', text(value.parent_tool_use_id)),
   };
+}
+
+interface ListedTask {
+  readonly id: string;
+  readonly subject?: string;
+  readonly status: string;
+}
+
+/** A change of claude's own task list, from the results of TaskCreate, TaskUpdate and TaskList. */
+function taskListChange(value: unknown): { isWhole: boolean; tasks: readonly ListedTask[] } | undefined {
+  const { task, taskId, statusChange, tasks } = object(value);
+  const created = listedTask(object(task), 'pending');
+  if (created !== undefined) return { isWhole: false, tasks: [created] };
+  const [id, status] = [text(taskId), text(object(statusChange).to)];
+  if (id !== undefined && status !== undefined) return { isWhole: false, tasks: [{ id, status }] };
+  if (!Array.isArray(tasks)) return undefined;
+  return { isWhole: true, tasks: objects(tasks).flatMap((one) => listedTask(one, '') ?? []) };
+}
+
+function listedTask({ id, subject, status }: JsonObject, otherwise: string): ListedTask | undefined {
+  if (typeof id !== 'string' || typeof subject !== 'string') return undefined;
+  return { id, subject, status: text(status) ?? otherwise };
 }
 
 /** The text of a tool result, which is a string or a list of blocks. */

@@ -14,7 +14,6 @@ import {
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, complaintsOf, denialCounts, isSuccess, isWorkPending, unknownModels } from './stream.ts';
-import { openSubjects } from './task-list.ts';
 import { cleanLine, clip } from './text.ts';
 
 export interface JudgeInput {
@@ -284,11 +283,12 @@ function warningsOf(input: JudgeInput): Warning[] {
     const message = `${cleanLine(answered, 60)} answered instead of ${cleanLine(asked, 60)}, at least in part.`;
     warnings.push({ code: 'other-model', message });
   }
-  const open = openSubjects(stream.taskList);
+  const listed = [...stream.taskList.values()];
+  const open = listed.filter(({ status }) => status === 'pending' || status === 'in_progress');
   // Only a session that reports success can have forgotten a task.
   if (open.length > 0 && stream.lastResult !== undefined && isSuccess(stream.lastResult)) {
     const tasks = open.length === 1 ? '1 task of its list was' : `${open.length} tasks of its list were`;
-    const message = `${tasks} not completed: ${clip(open.join('; '), 300)}.`;
+    const message = `${tasks} not completed: ${clip(open.map(({ subject }) => subject).join('; '), 300)}.`;
     warnings.push({ code: 'open-tasks', message });
   }
   if (stream.malformed > 0) {

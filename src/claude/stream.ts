@@ -6,7 +6,7 @@
 import { defined } from '../core/defined.ts';
 import type { Warning } from '../core/event.ts';
 import { addUsage, noUsage, type PriceTable, sanityLimits, type Usage } from '../core/group.ts';
-import type { ApiRetry, DenialSummary } from '../core/progress.ts';
+import type { ApiRetry, DenialSummary, TaskCounts } from '../core/progress.ts';
 import type { JsonObject } from '../store/json.ts';
 import { answersBase, answersInterrupt, modelAsked } from './control.ts';
 import { endingOf } from './endings.ts';
@@ -34,7 +34,6 @@ import {
   type ReportedTotals,
   startNewConversation,
 } from './spending.ts';
-import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLine, cleanLines, clip } from './text.ts';
 
 interface OpenTool {
@@ -118,7 +117,8 @@ export interface AttemptStream extends ClaudeSpending {
   lastMessageId?: string;
   /** claude exited cleanly, and its final totals are in the cost. */
   hasFinalTotals: boolean;
-  readonly taskList: Map<string, ListedTask>;
+  /** claude's own task list. */
+  readonly taskList: Map<string, { readonly subject: string; readonly status: string }>;
   readonly complaints: Complaints;
 }
 
@@ -341,6 +341,18 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
     const [next] = s.openTools;
     showTool(s, next?.[0], next?.[1]);
   }
+}
+
+function foldTaskList(list: AttemptStream['taskList'], change: NonNullable<UserMessage['taskList']>): void {
+  if (change.isWhole) list.clear();
+  for (const { id, subject = list.get(id)?.subject ?? `task ${id}`, status } of change.tasks)
+    list.set(cleanLine(id, toolChars), { subject: cleanLine(subject, toolChars), status });
+}
+
+export function taskCounts({ taskList }: Pick<AttemptStream, 'taskList'>): TaskCounts | undefined {
+  const counted = [...taskList.values()].filter(({ status }) => status !== 'deleted');
+  const done = counted.filter(({ status }) => status === 'completed').length;
+  return counted.length === 0 ? undefined : { done, total: counted.length };
 }
 
 /** A finished background task starts its own turn. The last result is the answer of the session. */

@@ -29,9 +29,9 @@ import {
   foldMessage,
   foldTotalAtEnd,
   isSuccess,
+  taskCounts,
   usageOf,
 } from '../../claude/stream.ts';
-import { taskCounts } from '../../claude/task-list.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
 import { noUsage, type Usage } from '../../core/group.ts';
@@ -667,6 +667,6 @@ export function liveSession(worker: Worker, durationMs: number): LiveSession {
     usage: usageOf(stream, durationMs),
     ...defined({ currentTool: stream.currentTool }),
     ...(recentTools.length === 0 ? {} : { recentTools }),
-    ...defined({ lastText: stream.lastText, retry: stream.lastRetry, denied, tasks: taskCounts(stream.taskList) }),
+    ...defined({ lastText: stream.lastText, retry: stream.lastRetry, denied, tasks: taskCounts(stream) }),
   };
 }

@@ -2,8 +2,7 @@
 import { expect, test } from 'bun:test';
 import { parseLine } from '../../../src/claude/messages.ts';
 import { attemptOutcome } from '../../../src/claude/outcome.ts';
-import { emptyStream, foldMessage } from '../../../src/claude/stream.ts';
-import { taskCounts } from '../../../src/claude/task-list.ts';
+import { emptyStream, foldMessage, taskCounts } from '../../../src/claude/stream.ts';
 
 const tool = (value: unknown, more: object = {}) => ({
   type: 'user',
@@ -70,7 +69,7 @@ test('escape codes are removed from task names and long lists are truncated', ()
 
 test('the list is counted without the tasks that were removed from it', () => {
   const counts = (...lines: object[]) =>
-    taskCounts(lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream()).taskList);
+    taskCounts(lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream()));
   expect(counts()).toBeUndefined();
   const three = [created('1', 'A'), created('2', 'B'), created('3', 'C')];
   expect(counts(...three, moved('1', 'completed'), moved('3', 'deleted'))).toEqual({ done: 1, total: 2 });

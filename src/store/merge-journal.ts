@@ -14,8 +14,8 @@ import { systemFailure } from './system-failure.ts';
 export interface ScratchPlace {
   readonly repository: string;
   readonly path: string;
-  /** The folder with its levels; absent = it has none. */
-  readonly top?: string;
+  /** The folder with its levels. */
+  readonly top: string;
 }
 
 export interface Move extends MergedRepository {

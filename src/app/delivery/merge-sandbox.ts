@@ -9,7 +9,6 @@ import type { GroupState } from '../../core/state.ts';
 import { type Git, isWorktreeOf } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
-import { tipOf } from '../../git/target.ts';
 import { layOutLevels, placeBelow } from '../../git/worktrees/levels.ts';
 import {
   changedSince,
@@ -197,7 +196,6 @@ export class MergeSandbox {
     const places = new Map(made.map(({ task: { plan, scratch } }) => [checkoutOf(plan), scratch.path]));
     for (const { task } of made) {
       const { path, top } = task.scratch;
-      if (top === undefined) continue;
       layOutLevels(world.files, { top, path, checkout: checkoutOf(task.plan), home: env.HOME ?? '/', places });
     }
     const order = [...planOf(this.#state).graph.order];
@@ -219,13 +217,11 @@ export class MergeSandbox {
     const merged = await mergeInto(this.git, scratch.path, item.source, message);
     if (!merged.ok) return merged;
     if ('commit' in merged.value) return ok(merged.value.commit);
-    const sides: Side[] = [{ title: plan.into, name: startName, commit: start }];
-    for (const one of before) {
-      const name = await nameOf(this.git, one);
-      if (!name.ok) return name;
-      sides.push({ title: titleOfItem(one), name: name.value, commit: one.source });
-    }
-    return conflictFailure(this.git, { repository: plan.repository, item, sides, files: merged.value.conflicts });
+    const sides: readonly Side[] = [
+      { title: plan.into, name: startName, commit: start },
+      ...before.map((one) => ({ title: titleOfItem(one), name: one.workspace.branch, commit: one.source })),
+    ];
+    return conflictFailure(this.git, item, sides, merged.value.conflicts);
   }
 
   async #accept(
@@ -257,7 +253,8 @@ export class MergeSandbox {
     return fail(
       'not-accepted',
       commandFailure(what, accept, end, acceptTimeoutMs),
-      `No branch was moved. Its output is in ${logFile}. ${correction(item)}`,
+      `No branch was moved. Its output is in ${logFile}. Correct the work in ${item.workspace.path}, commit it ` +
+        'there and run the command again.',
     );
   }
 
@@ -310,16 +307,11 @@ export async function clearScratches(git: Git, places: readonly ScratchPlace[]):
     const removed = await removeScratch(git, repository, path);
     if (!removed.ok) result = removed;
   }
-  const tops = new Set(places.flatMap(({ top }) => (top === undefined ? [] : [dirname(top)])));
-  for (const top of tops) {
+  for (const top of new Set(places.map(({ top }) => dirname(top)))) {
     const removed = removeAround(git, top);
     if (!removed.ok) result = removed;
   }
   return result;
-}
-
-function correction({ workspace }: MergeItem): string {
-  return `Correct the work in ${workspace.path}, commit it there and run the command again.`;
 }
 
 function interrupted(): Result<never> {
@@ -332,22 +324,17 @@ interface Side {
   readonly commit: string;
 }
 
-interface Conflict {
-  readonly repository: string;
-  readonly item: MergeItem;
-  /** The target, then the merged work in order. */
-  readonly sides: readonly Side[];
-  readonly files: readonly string[];
-}
-
-/** The branch of a session, or its commit if the branch has moved or is gone. */
-async function nameOf(git: Git, { workspace: { repository, branch }, source }: MergeItem): Promise<Result<string>> {
-  const tip = await tipOf(git, repository, branch);
-  return tip.ok ? ok(tip.value === source ? branch : source) : tip;
-}
-
-/** Always fails: with `merge-conflict`, the conflicting sessions and git commands to merge, or with git's reason. */
-async function conflictFailure(git: Git, { repository, item, sides, files }: Conflict): Promise<Result<never>> {
+/**
+ * Always fails: with `merge-conflict`, the conflicting sessions and git commands to merge, or with git's reason.
+ * `sides`: the target, then the merged work in order.
+ */
+async function conflictFailure(
+  git: Git,
+  item: MergeItem,
+  sides: readonly Side[],
+  files: readonly string[],
+): Promise<Result<never>> {
+  const { path, branch, repository } = item.workspace;
   const guilty: Side[] = [];
   for (const side of sides) {
     const changed = await changedSince(git, repository, item.source, side.commit, files);
@@ -356,33 +343,21 @@ async function conflictFailure(git: Git, { repository, item, sides, files }: Con
   }
   // A renamed folder may conflict with files that no side changed.
   const others = guilty.length > 0 ? guilty : sides;
-  const advice = await adviceFor(git, repository, item, others);
-  if (!advice.ok) return advice;
+  const isThere = isWorktreeOf(git.world.files, repository, path);
+  const folder = shellWord(isThere ? path : repositoryDir(repository));
+  const uncommitted = await uncommittedOf(git, item.workspace);
+  if (!uncommitted.ok) return uncommitted;
+  const names = nameFiles(uncommitted.value);
+  const first = names === '' ? '' : `First commit the uncommitted files in ${path}: ${names}. `;
+  const checkout = isThere ? [] : [`checkout ${shellWord(branch)}`];
+  const steps = [...checkout, ...others.map(({ name }) => `merge ${shellWord(name)}`)];
+  const commands = steps.map((step) => `git -C ${folder} ${step}`).join('", then "');
   const whom = others.map(({ title }) => title).join(' and ');
   return fail(
     'merge-conflict',
     `Merge conflict between ${titleOfItem(item)} and ${whom} in ${repositoryDir(repository)}: both changed ` +
       `${quotedNames(files)}.`,
-    `No branch was moved. ${advice.value}`,
+    `No branch was moved. ${first}Merge with "${commands}", resolve and commit the conflict, ` +
+      'then run the command again.',
   );
-}
-
-async function adviceFor(
-  git: Git,
-  repository: string,
-  item: MergeItem,
-  others: readonly Side[],
-): Promise<Result<string>> {
-  const { path, branch } = item.workspace;
-  const isThere = isWorktreeOf(git.world.files, repository, path);
-  const folder = shellWord(isThere ? path : repositoryDir(repository));
-  const uncommitted = await uncommittedOf(git, item.workspace);
-  const tip = await tipOf(git, repository, branch);
-  if (!uncommitted.ok || !tip.ok) return uncommitted.ok ? (tip as Result<never>) : uncommitted;
-  const names = nameFiles(uncommitted.value);
-  const first = names === '' ? '' : `First commit the uncommitted files in ${path}: ${names}. `;
-  const from = tip.value === null ? `checkout -b ${shellWord(branch)} ${item.source}` : `checkout ${shellWord(branch)}`;
-  const steps = [...(isThere ? [] : [from]), ...others.map(({ name }) => `merge ${shellWord(name)}`)];
-  const commands = steps.map((step) => `git -C ${folder} ${step}`).join('", then "');
-  return ok(`${first}Merge with "${commands}", resolve and commit the conflict, then run the command again.`);
 }

@@ -90,7 +90,7 @@ test('scratch worktrees of a killed merge go when it is finished or undone', asy
   const journal = {
     version: 1,
     mark: crypto.randomUUID(),
-    scratches: [{ repository: user.gitDir, path: scratch }],
+    scratches: [{ repository: user.gitDir, path: scratch, top: join(group.folder, 'merge', '1') }],
     moves: [],
   };
   writeFileSync(join(group.folder, 'merge.json'), JSON.stringify(journal));

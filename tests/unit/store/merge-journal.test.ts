@@ -19,7 +19,7 @@ import { withTempFolder } from '../../support/temp-folder.ts';
 
 const journal: MergeJournal = {
   mark: 'm',
-  scratches: [{ repository: '/r', path: '/s' }],
+  scratches: [{ repository: '/r', path: '/s/r', top: '/s' }],
   moves: [
     { repository: '/r', into: 'main', from: 'a'.repeat(40), to: 'b'.repeat(40), sessionIds: ['x'], checkouts: ['/r'] },
   ],

@@ -123,16 +123,11 @@ export interface RunHooks {
   finish(left: boolean): Promise<readonly string[]>;
 }
 
-export interface RunHookOptions {
-  readonly ring?: (event: GroupEvent, state: GroupState) => void;
-  readonly isRehearsal: boolean;
-}
-
 /** `ofUser`: the command in config.yaml. The command of the workflow is in the group. */
 export function createRunHooks(
   context: AppContext,
   { paths }: Pick<GroupReference, 'paths'>,
-  { ring, isRehearsal }: RunHookOptions,
+  { ring, isRehearsal }: { readonly isRehearsal: boolean; readonly ring?: RunHooks['tell'] },
   ofUser: string | undefined,
 ): RunHooks {
   const { world, env } = context;

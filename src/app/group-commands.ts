@@ -209,7 +209,6 @@ export async function changeGroup<T>(
   }
 }
 
-/** Waits until no short command holds the lock of the group. */
 export async function waitForShortCommands(world: World, group: Pick<GroupReference, 'paths'>): Promise<void> {
   const isFree = () => !world.locks.holder(group.paths.lock)?.runId.startsWith(shortRunPrefix);
   await waitUntil(world.clock, patienceMs, pollMs, isFree);

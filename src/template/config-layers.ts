@@ -133,13 +133,8 @@ export interface SettingsLayer {
   readonly settings: JsonObject;
 }
 
-export interface MergedSettings {
-  readonly settings: JsonObject;
-  /** Dotted path of every value and of every entry of a merged list, such as `permissions.deny.0`, to its layer. */
-  readonly origins: Readonly<Record<string, string>>;
-}
-
-export function mergeSettings(layers: readonly SettingsLayer[]): MergedSettings {
+/** `origins`: the layer of every value and of every entry of a merged list, by path, such as `permissions.deny.0`. */
+export function mergeSettings(layers: readonly SettingsLayer[]) {
   const root: Branch = new Map();
   for (const { layer, settings } of layers) addObject(root, settings, layer, []);
   withoutDenied(root);

@@ -263,17 +263,12 @@ function jsonValue(value: string): string {
   }
 }
 
-export interface RenderedConfig {
-  readonly files: readonly ConfigFile[];
-  readonly problems: readonly Problem[];
-}
-
 /** Fills variables in all text files. Names known only at run time are problems: the files are written before. */
 export function renderConfigTemplate(
   template: ConfigTemplate,
   values: Readonly<Record<string, string>>,
   extra: Lookup,
-): RenderedConfig {
+): { readonly files: readonly ConfigFile[]; readonly problems: readonly Problem[] } {
   const problems: Problem[] = [];
   const lookup: Lookup = (name) => (Object.hasOwn(values, name) ? values[name] : extra(name));
   const known = [...new Set([...template.variables.map(({ name }) => name), ...Object.keys(values)])];

@@ -18,13 +18,8 @@ export interface InputFile {
   readonly text: string;
 }
 
-export interface FilledPrompt {
-  readonly prompt: string;
-  readonly files: readonly InputFile[];
-}
-
 /** The session's prompt with every reference filled in. `folder`: where the caller will put the files. */
-export function fillPrompt(definition: SessionDefinition, state: GroupState, folder: string): FilledPrompt {
+export function fillPrompt(definition: SessionDefinition, state: GroupState, folder: string) {
   const references = definition.promptReferences ?? [];
   const files: InputFile[] = [];
   const later = references.map(({ at, length }) => ({ name: '', at, length }));

@@ -78,12 +78,10 @@ export function render(template: Template, lookup: Lookup, known: readonly strin
   return { text, later, problems };
 }
 
-type Variable = Extract<Piece, { readonly kind: 'variable' }>;
-
 /** Replaces each reference by a text, keeps it for `later` with its data, or leaves it as written. */
 export function fill<More extends object>(
   whole: string,
-  valueFor: (place: Variable) => string | { readonly later: More } | undefined,
+  valueFor: (place: Extract<Piece, { readonly kind: 'variable' }>) => string | { readonly later: More } | undefined,
 ): FilledText<LaterPlace & More> {
   const later: (LaterPlace & More)[] = [];
   let text = '';
@@ -150,15 +148,13 @@ export function problemIn({ text, file, startsAt }: Template, offset: number, me
   };
 }
 
-export interface TemplateVariables {
-  readonly projectPath: string;
-  readonly session: string;
-  readonly group: { readonly name: string; readonly slug: string };
-}
-
 export const surroundingNames = ['project.path', 'project.name', 'session.name', 'group.name', 'group.slug'] as const;
 
-export function lookupSurroundings({ projectPath, session, group }: TemplateVariables): Lookup {
+export function lookupSurroundings(
+  projectPath: string,
+  session: string,
+  group: { readonly name: string; readonly slug: string },
+): Lookup {
   const values: Readonly<Record<(typeof surroundingNames)[number], string>> = {
     'project.path': projectPath,
     'project.name': basename(projectPath),

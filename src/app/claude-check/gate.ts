@@ -68,7 +68,6 @@ export class CheckGate implements ClaudeGate {
     this.#isQuiet = true;
   }
 
-  /** Stops a running check. */
   interrupt(): void {
     this.#interruption.abort();
   }

@@ -31,7 +31,6 @@ const userConfig = z.strictObject({
       day: z.number().min(moneyUsd.min).max(moneyUsd.max).optional(),
     })
     .optional(),
-  /** Folder for worktrees of sessions. */
   worktrees: z
     .string()
     .refine(isAbsolute, 'it must be an absolute path')

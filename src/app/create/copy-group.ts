@@ -31,7 +31,6 @@ export interface CopyOptions {
 
 const workflowBytesMax = 16 * 1024 * 1024;
 
-/** Returns the id of the copy. */
 export async function copyGroup(
   context: AppContext,
   { root, groupId, paths, state }: LoadedGroup,

@@ -25,7 +25,6 @@ export interface GroupEditOptions extends TemplateOptions {
 }
 
 export interface EditedGroup {
-  /** Names of the changed settings of the group. */
   readonly changed: readonly string[];
   readonly added: readonly SessionDefinition[];
   readonly edited: readonly { readonly session: SessionDefinition; readonly changed: readonly string[] }[];

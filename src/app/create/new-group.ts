@@ -23,7 +23,6 @@ export interface NewGroup {
   readonly sessions: readonly SessionDefinition[];
   readonly configTemplates: readonly ConfigTemplate[];
   readonly workflow?: string;
-  /** Further initial events. */
   readonly events?: readonly EventBody[];
   /** A folder of another group to copy. */
   readonly sharedConfig?: string;

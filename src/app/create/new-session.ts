@@ -48,11 +48,6 @@ export interface NewSessionOptions extends GivenSettings, Omit<TaskOptions, 'cla
   readonly config?: Omit<SessionConfig, 'claudeMdText'>;
 }
 
-export interface AddedSession {
-  readonly sessionId: SessionId;
-  readonly notes: readonly string[];
-}
-
 /** A checked session before its dependencies are resolved. */
 export interface Draft {
   readonly definition: Omit<SessionDefinition, 'id' | 'dependsOn'>;
@@ -68,7 +63,7 @@ export async function addSession(
   context: AppContext,
   group: LoadedGroup,
   given: NewSessionOptions,
-): Promise<Result<AddedSession>> {
+): Promise<Result<{ readonly sessionId: SessionId; readonly notes: readonly string[] }>> {
   const draft = await draftOf(context, group, given);
   if (!draft.ok) return draft;
   const possible = completed(context, group, draft.value, given.dependsOn);
@@ -254,17 +249,12 @@ export interface EditOptions extends Omit<NewSessionOptions, 'project'> {
   readonly project?: string;
 }
 
-export interface EditedSession {
-  readonly changed: readonly string[];
-  readonly notes: readonly string[];
-}
-
 /** Works even while the group runs. Fails with `usage` and all problems. */
 export async function editSession(
   context: AppContext,
   session: LoadedSession,
   given: EditOptions,
-): Promise<Result<EditedSession>> {
+): Promise<Result<{ readonly changed: readonly string[]; readonly notes: readonly string[] }>> {
   const { record, state, sessionId, paths } = session;
   // Check first, so that no prompt is read for a session that cannot be edited.
   const editable = editProblem(state, record, ownDefinition(record));

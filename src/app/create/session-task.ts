@@ -52,14 +52,8 @@ export interface TaskSurroundings {
   readonly groupConfig: ConfigTemplate | undefined;
   readonly projectPath: string;
   readonly untrusted: boolean;
-  /** The edited session, which provides the values that are not given. */
-  readonly kept?: KeptSession;
-}
-
-export interface KeptSession {
-  readonly definition: SessionDefinition;
-  /** Its own config template, from the copy in the group. */
-  readonly configTemplate: ConfigTemplate | undefined;
+  /** The edited session with its own config template: it provides the values that are not given. */
+  readonly kept?: { readonly definition: SessionDefinition; readonly configTemplate: ConfigTemplate | undefined };
 }
 
 export async function readSessionTask(
@@ -103,7 +97,7 @@ export async function readSessionTask(
     given: pairs.value,
   });
   if (!values.ok) return values;
-  const known = lookupSurroundings({ projectPath, session: given.name ?? '', group });
+  const known = lookupSurroundings(projectPath, given.name ?? '', group);
   const rendered = isKept
     ? { text: kept.definition.prompt, later: null, problems: [] }
     : renderTask(body, typed.value, values.value, known);

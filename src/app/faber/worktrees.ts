@@ -128,18 +128,13 @@ export async function repositoryOf(context: AppContext, project: FaberProject): 
   return ok({ main: projectAt(context.world.files, top, join(top, relative(project.top, project.root))), worktrees });
 }
 
-export interface MadeWorktree {
-  readonly project: FaberProject;
-  readonly branch: string;
-}
-
 /** `../<project>-issue-<work-id>` on the branch `feature/<work-id>`. Fails with git's reason, or `duplicate`. */
 export async function makeWorktree(
   context: AppContext,
   project: FaberProject,
   { main }: FaberWorktrees,
   workId: string,
-): Promise<Result<MadeWorktree>> {
+): Promise<Result<{ readonly project: FaberProject; readonly branch: string }>> {
   const folder = join(dirname(main.top), `${basename(main.top)}-issue-${workId}`);
   const there = tryPath(() => context.world.files.entryKind(folder));
   if (!there.ok || there.value !== null) {

@@ -29,11 +29,6 @@ export interface MadeProject {
   readonly named?: string;
 }
 
-export interface WantedProject {
-  readonly folder: string;
-  readonly name?: string | undefined;
-}
-
 /**
  * Creates the resume file of a project. Adds the folder to the configuration of the root if the hooks would not find it
  * otherwise. Fails with `duplicate` if both exist, and with `corrupt-file` for a faulty configuration.
@@ -41,7 +36,7 @@ export interface WantedProject {
 export function initProject(
   context: AppContext,
   root: string,
-  wanted: WantedProject,
+  wanted: { readonly folder: string; readonly name?: string | undefined },
   notes: Pick<ProgressNotes, 'line'>,
 ): Result<MadeProject> {
   const { files } = context.world;
@@ -96,7 +91,6 @@ function make({ world: { files, clock } }: AppContext, folder: string, file: str
   }
 }
 
-/** Adds the folder to the configuration of the root, which was checked. */
 function nameFolder({ world: { files } }: AppContext, config: string, path: string): Result<unknown> {
   try {
     files.makeFolder(dirname(config), 'project');

@@ -45,13 +45,8 @@ export function checkTemplates(context: AppContext, path: string): Result<Templa
   return ok({ isFolder: false, templates: [template], problems: problemsOf(context, template) });
 }
 
-interface CheckedFolder {
-  readonly templates: readonly FoundTemplate[];
-  readonly strays: readonly Problem[];
-  readonly problems: readonly Problem[];
-}
-
-export function checkFolder(context: AppContext, folder: string): CheckedFolder {
+/** `strays`: files in it that no template name leads to. */
+export function checkFolder(context: AppContext, folder: string) {
   const found = templateKinds.map((kind) => ({
     kind,
     templates: templatesIn(context.world, { folder, origin: 'environment' }, kind),
@@ -75,7 +70,6 @@ const namingRules = {
 };
 const otherFiles = /^(?:\..*|README(?:\.\w+)?|Thumbs\.db|desktop\.ini)$/i;
 
-/** The files of a folder for templates of one kind that no template name leads to. */
 function straysIn(
   { world }: AppContext,
   folder: string,

@@ -52,7 +52,6 @@ export type UpdatedPack = { readonly name: string } & (
 /** Where a repository may have its templates, the most specific folder first. */
 const packRoots = ['.claude-code-agent/templates', 'templates', '.'];
 
-/** The folder of the user's template packs. */
 export function packsOf(context: AppContext): Result<string> {
   const templates = userTemplates(context.env);
   return templates.ok ? ok(packsFolder(templates.value)) : templates;
@@ -122,7 +121,6 @@ async function tryUpdate(
   return ok({ name, status: 'updated', from: note, ...installed.value });
 }
 
-/** Resolves the address and ref of a pack. */
 function packSource(context: AppContext, address: string, givenRef: string | undefined): Result<PackSource> {
   const typed = splitRef(address);
   const repository = parseRepository(typed.repository);
@@ -200,16 +198,11 @@ async function install(
   }
 }
 
-interface CheckedPack extends Pick<FetchedPack, 'templates' | 'strays'> {
-  readonly root: string;
-  readonly paths: readonly string[];
-}
-
 function checkPack(
   context: AppContext,
   folder: string,
   tree: readonly { readonly path: string; readonly isLink: boolean }[],
-): Result<CheckedPack> {
+): Result<Pick<FetchedPack, 'templates' | 'strays'> & { readonly root: string; readonly paths: readonly string[] }> {
   const isOfTemplates = /^(?:prompts|configs|workflows)(?:\/|$)/;
   const isTemplate = /^(?:prompts\/[^/]+\.md|configs\/[^/]+(?:\/.*)?|workflows\/[^/]+\.ya?ml)$/;
   const below = (root: string) =>

@@ -107,12 +107,7 @@ sessions:
       {{sessions.explain.result}}
 `;
 
-export interface StarterFile {
-  readonly path: string;
-  readonly text: string;
-}
-
-export const starterFiles: readonly StarterFile[] = [
+export const starterFiles = [
   { path: 'prompts/explain.md', text: prompt },
   { path: 'configs/careful/config.yaml', text: about },
   { path: 'configs/careful/CLAUDE.md', text: claudeMd },

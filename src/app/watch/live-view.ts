@@ -107,12 +107,17 @@ function reportedVerdicts(reported: ReadonlyMap<SessionId, WaitReason>, logged: 
   };
 }
 
-function verdictIn({ reason, message = '', why = message, retryAt, on, waitsFor }: WaitingSession): WaitReason {
+function verdictIn({
+  reason,
+  message = '',
+  why = message,
+  retryAt,
+  on,
+  waitsFor,
+}: SessionProgress & { readonly reason: string }): WaitReason {
   const until = retryAt === undefined ? undefined : Date.parse(retryAt);
   return { reason, message: why, ...defined({ until, on: on ?? waitsFor }) };
 }
-
-type WaitingSession = SessionProgress & { readonly reason: string };
 
 /** progress.json counts all attempts; subtracts the usage of those that have ended. */
 function liveSession(session: SessionProgress, { usage, state }: SessionRecord, nowMs: number): LiveSession {
@@ -158,12 +163,10 @@ export function progressOf(
   return groupProgress(group.state, live, atMs, verdicts);
 }
 
-export interface GroupHistory {
-  readonly events: readonly GroupEvent[];
-  readonly state: GroupState;
-}
-
-export function readHistory(world: World, { groupId, paths }: GroupReference): Result<GroupHistory> {
+export function readHistory(
+  world: World,
+  { groupId, paths }: GroupReference,
+): Result<{ readonly events: readonly GroupEvent[]; readonly state: GroupState }> {
   const events = readLog(world, paths.events);
   if (!events.ok) return events;
   const state = foldLog(paths.events, groupId, events.value);
@@ -337,13 +340,11 @@ class Reading {
 
 // Loads the data of a report.
 
-export interface LoadedReport {
-  readonly state: GroupState;
-  readonly model: ReportModel;
-}
-
 /** Reads the log once, so that state and report match even while the group runs. */
-export async function loadReport(world: World, group: GroupReference): Promise<Result<LoadedReport>> {
+export async function loadReport(
+  world: World,
+  group: GroupReference,
+): Promise<Result<{ readonly state: GroupState; readonly model: ReportModel }>> {
   const history = readHistory(world, group);
   if (!history.ok) return history;
   const { events, state } = history.value;

@@ -369,7 +369,7 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
   const matrix = spec.matrix === undefined ? {} : { matrix: matrixTexts(instance) };
   const early: Scope = { variables: [context.values], ...matrix };
   const projectPath = projectOf(instance, early, context);
-  const surroundings = lookupSurroundings({ projectPath, session: instance.key, group: about });
+  const surroundings = lookupSurroundings(projectPath, instance.key, about);
   const scope: Scope = { ...early, surroundings };
   const meanings = meaningsIn(scope);
   const vars = Object.fromEntries(
@@ -456,12 +456,10 @@ function ownConfigTemplate(view: SessionView, context: SessionContext): ConfigTe
   return templateOrProblem(found, [...view.path, 'configTemplate'], context.problems);
 }
 
-interface ClaudeMd {
-  readonly text?: string;
-  readonly specs: readonly VariableSpec[];
-}
-
-function claudeMdOf(view: SessionView, context: SessionContext): ClaudeMd {
+function claudeMdOf(
+  view: SessionView,
+  context: SessionContext,
+): { readonly text?: string; readonly specs: readonly VariableSpec[] } {
   const given = settingsIn(configSettings, view.spec.config ?? {}).claudeMdTemplate;
   if (given === undefined) return { specs: [] };
   const { problems, shelf } = context;

@@ -143,11 +143,7 @@ function templateLayer(
   if (loaded.value.digest !== digest) {
     return invalidSentence(`The frozen copy of the config template ${name} was changed.`);
   }
-  const extra = lookupSurroundings({
-    projectPath: definition.projectPath,
-    session: sessionLabel(definition.id, definition.name),
-    group,
-  });
+  const extra = lookupSurroundings(definition.projectPath, sessionLabel(definition.id, definition.name), group);
   const values = { ...defaultsOf(loaded.value), ...group.variables, ...definition.variables };
   const rendered = configTemplates().renderConfigTemplate(loaded.value, values, extra);
   if (rendered.problems.length > 0) return invalid(rendered.problems);

@@ -2,6 +2,7 @@
  * context/cpm/: progress files of CPM. This file: its hooks, which tell the model about the progress files of its
  * project.
  */
+import { dirname, join } from 'node:path';
 import {
   type ContextSystem,
   charactersMax,
@@ -19,6 +20,7 @@ import {
   type ProgressFile,
   type ProgressHeader,
   progressFolder,
+  progressPath,
   readProgressText,
   shownPath,
   withoutStructure,
@@ -48,6 +50,7 @@ interface Candidates {
 }
 
 function sessionStart(call: HookCall): HookAnswer {
+  const adopted = adoptEarlier(call);
   const progress = findProgress(call.files, call.projectFolder, call.nowMs);
   const layout = layoutFor(call, readCandidates(call, progress));
   const { text, whole, named, leftOut } = layOutContext(layout, charactersMax);
@@ -57,8 +60,33 @@ function sessionStart(call: HookCall): HookAnswer {
     leftOut,
     ...(progress.oddNames === 0 ? {} : { oddNames: progress.oddNames }),
     ...(progress.trouble === null ? {} : { trouble: progress.trouble }),
+    ...(adopted === null ? {} : { adopted }),
   };
   return { text, notes };
+}
+
+/**
+ * `/clear` and `/branch` give a worker a new id; its progress file is then renamed. Returns the earlier id. No other
+ * worker has this config dir, so another conversation here belongs to this session. Other claude processes that the
+ * worker starts in the same folder are no new ids and must not take its file.
+ */
+function adoptEarlier({ isWorker, source, sessionId, transcriptPath, files, ...call }: HookCall): string | null {
+  const isNewId = source === 'clear' || source === 'fork';
+  if (!isWorker || !isNewId || sessionId === undefined || transcriptPath === undefined) return null;
+  const { projectFolder, nowMs } = call;
+  const has = (id: string) =>
+    id !== sessionId && files.entryKind(join(dirname(transcriptPath), `${id}.jsonl`)) !== null;
+  try {
+    const ids = findProgress(files, projectFolder, nowMs).sessions.map((file) => file.sessionId);
+    const earlier = ids.find((id) => id !== null && has(id)) ?? null;
+    const to = progressPath(projectFolder, sessionId);
+    if (earlier === null || files.entryKind(to) !== null) return null;
+    files.rename(progressPath(projectFolder, earlier), to);
+    return earlier;
+  } catch {
+    // The file is then named like those of other sessions.
+    return null;
+  }
 }
 
 function readCandidates(call: HookCall, { sessions, legacy }: Progress): Candidates {

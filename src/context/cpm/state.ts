@@ -233,6 +233,11 @@ export function readProgressText(
   return { ok: true, text, truncated: read.truncated, header: parseHeader(text) };
 }
 
+/** The path of a session's progress file, whether it exists or not. */
+export function progressPath(projectFolder: string, sessionId: string): string {
+  return join(projectFolder, progressFolder, progressName(sessionId));
+}
+
 /** A path for a sentence. */
 export function shownPath(path: string): string {
   return harmlessLine(path, 500);

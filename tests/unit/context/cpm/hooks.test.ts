@@ -1,5 +1,6 @@
 /** Promises: the acceptance rows of the CPM specification marked [unit], by name, and cases that they leave open. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { charactersMax, parseHookInput } from '../../../../src/context/hook-call.ts';
 import { cpmSessionIds, other, own, Project, progress, realFiles } from '../../../support/context/cpm/rig.ts';
 
@@ -235,6 +236,27 @@ describe('in a worker', () => {
       expect(text).not.toMatch(/THEIRS|Ask the user|very session/);
     }
   });
+  test.each(['clear', 'fork'])(
+    'after /clear a worker adopts the progress file of its earlier id, even in a fork (%s)',
+    (source) => {
+      const [, , first, stranger] = cpmSessionIds;
+      const conversations = `${project.top}/claude-config/projects/p`;
+      mkdirSync(conversations, { recursive: true });
+      for (const id of [first, other, own]) writeFileSync(`${conversations}/${id}.jsonl`, '');
+      project.write(other, progress('cpm:spec', '3 of 6', 'MINE'));
+      project.write(stranger, progress('cpm:spec', '1 of 6', 'THEIRS'));
+      const call = { ...worker, transcriptPath: `${conversations}/${own}.jsonl`, sessionId: own };
+      // A claude started by the worker has the same folder and adopts nothing.
+      expect(project.start(call)).not.toContain('MINE');
+      const { text, notes } = project.call('session-start', { ...call, source });
+      expect(text).toContain(progress('cpm:spec', '3 of 6', 'MINE').trimEnd());
+      expect(text).not.toContain('THEIRS');
+      expect(namesOf(text)).toEqual([`.cpm-progress-${own}.md`]);
+      expect(notes).toMatchObject({ adopted: other, shown: [`.cpm-progress-${own}.md`] });
+      expect(existsSync(project.path(other))).toBe(false);
+      expect(project.compact(call)).toContain('MINE');
+    },
+  );
 });
 
 describe('size limit', () => {

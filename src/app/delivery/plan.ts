@@ -87,8 +87,6 @@ export async function planMerge(git: Git, state: GroupState, options: MergeSelec
   for (const [repository, work] of items) {
     const into = branchFor(repository, work, options.into);
     if (!into.ok) return into;
-    const free = checkForeign(state, repository, into.value, options);
-    if (!free.ok) return free;
     repositories.push({ repository, into: into.value, items: work });
   }
   return ok({
@@ -130,7 +128,11 @@ function notComplete(state: GroupState, unfinished: readonly SessionRecord[]): R
 }
 
 function branchFor(repository: string, items: readonly MergeItem[], into: string | undefined): Result<string> {
-  if (into !== undefined) return ok(into);
+  if (into !== undefined && !sessionBranch.test(into)) return ok(into);
+  if (into !== undefined) {
+    const message = `${quoted(into)} has the name of a session's own branch.`;
+    return fail('usage', message, 'Name a branch of your own with --into.');
+  }
   const [first, ...others] = new Set(items.flatMap(({ target }) => target ?? []));
   const repositoryName = repositoryDir(repository);
   if (first === undefined) {
@@ -142,20 +144,8 @@ function branchFor(repository: string, items: readonly MergeItem[], into: string
   return fail('usage', message, `Name one of them with --into, such as --into ${quoted(first)}.`);
 }
 
-/** The pattern of session branches in any group. */
+/** The pattern of session branches, which are no targets: merged work would count as the work of that session. */
 const sessionBranch = /^cca\/[^/]+\/\d{3,}(?:-|$)/;
-const nameYourOwn = 'Name a branch of your own with --into.';
-
-/** Refuses session branches as targets: merged work would count as the work of that session. */
-function checkForeign(state: GroupState, repository: string, into: string, options: MergeSelection): Result<void> {
-  for (const { definition, workspace } of state.sessions.values()) {
-    if (workspace?.branch !== into || workspace.repository !== repository) continue;
-    const title = sessionTitle(definition.id, definition.name);
-    return fail('usage', `${quoted(into)} is the branch of the session ${title} itself.`, nameYourOwn);
-  }
-  if (options.into === undefined || !sessionBranch.test(into)) return ok(undefined);
-  return fail('usage', `${quoted(into)} has the name of a session's own branch.`, nameYourOwn);
-}
 
 /** True if work was left out that the user did not ask to leave out. */
 export function isIncomplete({ leftOut, merged, repositories }: MergePlan, isAnyDone: boolean): boolean {

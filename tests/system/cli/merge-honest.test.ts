@@ -118,7 +118,7 @@ describe('session branches are no merge targets', () => {
   const sketch: WorkSketch = { name: 'a', repository: one, tree: { 'a.txt': 'a\n' } };
 
   test.each([
-    ['one of this group', (group: MergeGroup) => group.branch('a'), 'is the branch of the session 001 a itself'],
+    ['one of this group', (group: MergeGroup) => group.branch('a'), "the name of a session's own branch"],
     ['one of any group', () => 'cca/other/001-x', "the name of a session's own branch"],
   ])(
     '%s',

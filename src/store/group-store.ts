@@ -137,7 +137,6 @@ function writeGroup(
   const snapshots = createSnapshots(world, paths, state.value);
   snapshots.mark(state.value.sessions.keys());
   snapshots.flush();
-  snapshots.cancel();
   return state.value;
 }
 

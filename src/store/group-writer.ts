@@ -15,28 +15,14 @@ import type { Lock, LockHolder, World } from '../system/world.ts';
 import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog, isFolder, isGroupGone, noSuchGroup } from './group-store.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
-import { createSnapshots, delayedAction, delayFor, type Snapshots } from './snapshots.ts';
+import { createSnapshots, delayedAction } from './snapshots.ts';
 import type { LogLost } from './system-failure.ts';
 import { systemFailure } from './system-failure.ts';
 
 /** Longest delay of progress.json in large groups, milliseconds. */
 const longestProgressDelayMs = 2_000;
 
-export interface GroupWriter {
-  readonly paths: GroupPaths;
-  readonly state: GroupState;
-  /**
-   * Logs the bodies as events (one append, one fsync), then reduces them; returns the events. Throws the system's error
-   * when they cannot be logged (nothing is recorded then), IllegalEvent when one may not happen now.
-   */
-  record(bodies: readonly EventBody[]): GroupEvent[];
-  /** Set when the log was removed or replaced: `record` throws it. */
-  readonly lost: LogLost | null;
-  /** Writes progress.json at most 4 times a second, the last time on `close`. */
-  progress(now: () => GroupProgress): void;
-  /** Writes what is pending and releases the group. Nothing may be recorded afterwards. */
-  close(): void;
-}
+export type GroupWriter = Readonly<ReturnType<typeof groupWriter>>;
 
 /** `survivor`: a live runner that cannot receive requests. */
 export interface OpenFailure extends Failure {
@@ -78,21 +64,13 @@ function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): R
   if (!read.ok) return read;
   const state = foldLog(paths.events, id, read.value.events);
   if (!state.ok) return state;
-  const log = read.value.open();
-  const snapshots = createSnapshots(world, paths, state.value);
+  return ok(groupWriter(world, paths, state.value, read.value.open(), lock));
+}
+
+function groupWriter(world: World, paths: GroupPaths, state: GroupState, log: EventLog, lock: Lock) {
+  const snapshots = createSnapshots(world, paths, state);
   // Missing ones are written with the next update: a run must not wait until all were checked.
-  snapshots.mark(state.value.sessions.keys());
-  return ok(groupWriter(world, paths, state.value, { log, lock, snapshots }));
-}
-
-interface Parts {
-  readonly log: EventLog;
-  readonly lock: Lock;
-  readonly snapshots: Snapshots;
-}
-
-function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: Parts): GroupWriter {
-  const { log, lock, snapshots } = parts;
+  snapshots.mark(state.sessions.keys());
   let latest: (() => GroupProgress) | null = null;
   let isOpen = true;
   const writeProgress = (): void => {
@@ -100,18 +78,19 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
     writeQuietly(world, paths.progress, `${JSON.stringify(latest())}\n`);
     latest = null;
   };
-  const laterProgress = delayedAction(
-    world,
-    () => delayFor(state.sessions.size, longestProgressDelayMs),
-    writeProgress,
-  );
+  const laterProgress = delayedAction(world, state, longestProgressDelayMs, writeProgress);
   return {
     paths,
     state,
-    get lost() {
+    /** Set when the log was removed or replaced: `record` throws it. */
+    get lost(): LogLost | null {
       return log.lost;
     },
-    record(bodies) {
+    /**
+     * Logs the bodies as events (one append, one fsync), then reduces them; returns the events. Throws the system's
+     * error when they cannot be logged (nothing is recorded then), IllegalEvent when one may not happen now.
+     */
+    record(bodies: readonly EventBody[]): GroupEvent[] {
       assert(isOpen, `the writer of ${paths.folder} is closed`);
       if (bodies.length === 0) return [];
       const events = bodies.map((body, index) => eventOf(world, state, body, index));
@@ -124,11 +103,13 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       snapshots.mark(sessionsOf(events));
       return events;
     },
-    progress(now) {
+    /** Writes progress.json at most 4 times a second, the last time on `close`. */
+    progress(now: () => GroupProgress): void {
       latest = now;
       if (isOpen) laterProgress.request();
     },
-    close() {
+    /** Writes what is pending and releases the group. Nothing may be recorded afterwards. */
+    close(): void {
       if (!isOpen) return;
       isOpen = false;
       laterProgress.cancel();
@@ -137,7 +118,6 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
         writeProgress();
       } finally {
         log.close();
-        snapshots.cancel();
         lock.release();
       }
     },

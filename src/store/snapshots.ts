@@ -29,8 +29,6 @@ import { type GroupPaths, sessionPaths } from './paths.ts';
 /** Longest delay of writes in large groups, milliseconds. */
 const longestDelayMs = 5_000;
 
-export type Snapshots = ReturnType<typeof createSnapshots>;
-
 export function createSnapshots(world: World, paths: GroupPaths, state: GroupState) {
   const changed = new Set<SessionId>();
   const { files } = world;
@@ -55,7 +53,7 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
       if (errorCode(error) === '') throw error;
     }
   };
-  const later = delayedAction(world, () => delayFor(state.sessions.size, longestDelayMs), flush);
+  const later = delayedAction(world, state, longestDelayMs, flush);
   return {
     /** The group and these sessions changed; their files are written within the delay. */
     mark(sessionIds: Iterable<SessionId>): void {
@@ -65,7 +63,6 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
     },
     /** Writes all changes at once. */
     flush,
-    cancel: (): void => later.cancel(),
   };
 }
 
@@ -76,39 +73,26 @@ function writeChanged(files: Files, path: string, text: string): void {
   files.writeAtomic(path, text);
 }
 
-/** An action that is requested often and executed seldom: once for all requests within an interval. */
-export interface Delayed {
-  /** The action runs within the delay; further requests meanwhile have no effect. */
-  request(): void;
-  cancel(): void;
-}
+const shortestMs = 250;
+/** Larger groups are written less often than with the shortest delay, so that the load stays constant. */
+const sessionsAtShortest = 100;
 
-/** `delayMs` is called again for each interval. */
-export function delayedAction(world: World, delayMs: () => number, action: () => void): Delayed {
+/** An action that is requested often and executed seldom: once for all requests within an interval. */
+export function delayedAction({ clock }: World, state: GroupState, longestMs: number, action: () => void) {
   let cancel: (() => void) | null = null;
+  const delayMs = () => Math.min(longestMs, shortestMs * Math.max(1, state.sessions.size / sessionsAtShortest));
   return {
-    request() {
-      cancel ??= world.clock.after(delayMs(), () => {
+    request(): void {
+      cancel ??= clock.after(delayMs(), () => {
         cancel = null;
         action();
       });
     },
-    cancel() {
+    cancel(): void {
       cancel?.();
       cancel = null;
     },
   };
-}
-
-const shortestMs = 250;
-/**
- * Groups up to this size are written with the shortest delay; larger ones less often, so that the load stays constant.
- */
-const sessionsAtShortest = 100;
-
-/** How long writes are delayed in a group with this many sessions, milliseconds. */
-export function delayFor(sessions: number, longestMs: number): number {
-  return Math.min(longestMs, shortestMs * Math.max(1, sessions / sessionsAtShortest));
 }
 
 // * meta.json of groups and sessions (pure): snapshots of the state for people, `jq` and fast listings; the

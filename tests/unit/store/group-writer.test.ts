@@ -6,10 +6,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupProgress } from '../../../src/core/progress.ts';
+import type { GroupState } from '../../../src/core/state.ts';
 import { createGroup, deleteGroupFolder, loadGroup } from '../../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../../src/store/paths.ts';
-import { delayFor, groupMeta, renderMeta, sessionMeta } from '../../../src/store/snapshots.ts';
+import { delayedAction, groupMeta, renderMeta, sessionMeta } from '../../../src/store/snapshots.ts';
 import { groupDefinition, groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { faultyFiles, modesBelow, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
@@ -164,9 +165,21 @@ describe('snapshots', () => {
   });
 
   test('snapshots of large groups are delayed longer, up to five seconds', () => {
-    expect([0, 1, 100, 200, 2_000, 100_000].map((sessions) => delayFor(sessions, 5_000))).toEqual([
-      250, 250, 250, 500, 5_000, 5_000,
-    ]);
+    const delayOf = (size: number): number => {
+      let delay = 0;
+      const after = (ms: number) => {
+        delay = ms;
+        return () => {};
+      };
+      delayedAction(
+        { ...world, clock: { now: () => 0, after } },
+        { sessions: { size } } as GroupState,
+        5_000,
+        () => {},
+      ).request();
+      return delay;
+    };
+    expect([0, 1, 100, 200, 2_000, 100_000].map(delayOf)).toEqual([250, 250, 250, 500, 5_000, 5_000]);
   });
 
   test('missing, torn and outdated snapshots are rebuilt exactly when the group is opened', () => {

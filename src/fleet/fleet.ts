@@ -178,7 +178,7 @@ export class Fleet {
 
   /** The host's login was refused, so it gets no more sessions. */
   refuseLogin({ host }: SlotLease, trouble: string): void {
-    this.#hosts.refuse(host, trouble);
+    void this.#hosts.refuse(host, trouble);
   }
 
   hello(host: string): void {

@@ -74,11 +74,11 @@ export class KnownHosts {
     this.#unreached.set(host, { why, untilMs: this.#nowMs() + avoidMs });
   }
 
-  async list(): Promise<readonly RegisteredHost[] | null> {
+  async list(): Promise<void> {
     const listed = await this.#link.hosts();
     if (!listed.ok) {
       this.#failedAtMs ??= this.#nowMs();
-      return this.all;
+      return;
     }
     if (this.#failedAtMs !== null) this.#answersSinceMs = this.#nowMs();
     this.#failedAtMs = null;
@@ -87,18 +87,12 @@ export class KnownHosts {
     const listedAtMs = this.#listedAtMs;
     this.#firstListedAtMs ??= listedAtMs;
     for (const host of listed.value) this.#known.set(host.name, { host, listedAtMs });
-    return this.all;
   }
 
-  /** claude was refused with the present login of the host. */
-  refuse(host: string, trouble: string): void {
+  /** claude was refused with the present login of the host. If that cannot be recorded, it holds for this run. */
+  async refuse(host: string, trouble: string): Promise<void> {
     const refused = { trouble, ...defined({ key: this.#known.get(host)?.host.abilities.loginKey }) };
     this.#refused.set(host, refused);
-    void this.#tell(host, refused);
-  }
-
-  /** If it cannot be recorded in the list, it holds for this run. */
-  async #tell(host: string, refused: RefusedLogin): Promise<void> {
     const told = await this.#link.refuseLogin(host, refused);
     if (told.ok) await this.list();
     if (told.ok && this.#refused.get(host) === refused) this.#refused.delete(host);

@@ -69,7 +69,7 @@ async function preCompact(call: HookCall): Promise<HookAnswer> {
     ? byId
     : (inTranscript(call, discovery) ?? byId ?? findByFolder(discovery.projects, call.projectFolder));
   const notes = notesOf(discovery, found);
-  if (found === null || call.sessionId === undefined) return { text: '', notes };
+  if (found === null || call.sessionId === undefined || call.sessionId === 'unknown') return { text: '', notes };
   // Only here, because every session waits for its start hooks, which write nothing.
   const { noteInProject } = await import('./note.ts');
   const noted = noteInProject(call.files, found.project, call.sessionId, call.nowMs);

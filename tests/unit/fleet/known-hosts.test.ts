@@ -99,7 +99,7 @@ test('a refused login is known before and after it is logged, and another login 
   await hosts.list();
   const trouble = () => hosts.all?.[0]?.loginTrouble;
   expect(trouble()).toBeUndefined();
-  hosts.refuse('a', 'Not logged in.');
+  void hosts.refuse('a', 'Not logged in.');
   expect(trouble()).toBe('Not logged in.');
   await hosts.list();
   expect(onRecord).toMatchObject({ key: 'first' });

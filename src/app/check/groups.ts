@@ -15,7 +15,7 @@ import { plural } from '../../view/format.ts';
 import { damagedLeftovers } from '../leftovers.ts';
 import { liveRunner, suspendedRunner, suspendedSentence } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
-import { type Finding, finding, fine } from './finding.ts';
+import { type Finding, finding, fine } from './machine.ts';
 
 /** Each attempt costs a scan of all processes, so only the latest are checked. */
 const attemptsMax = 200;

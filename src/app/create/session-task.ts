@@ -23,7 +23,7 @@ import {
   surroundingNames,
 } from '../../template/render.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../template/variables.ts';
-import { parseAccess } from '../../template/workflow/session-references.ts';
+import { longestName, parseAccess } from '../../template/workflow/session-references.ts';
 import { noBranchFault } from '../../template/workflow/work-settings.ts';
 import type { AppContext } from '../app-context.ts';
 import { chooseClaudeMd, chooseTemplates, noTemplate, placesFor, type TemplateOptions } from './named-template.ts';
@@ -229,10 +229,11 @@ export function referencesOf(
   const names = namesOf(state);
   const references: PromptReference[] = [];
   for (const { name, at, length } of places) {
-    const found = longestName(name.slice('sessions.'.length), names);
-    if (found === undefined) return unknown(name, names);
-    const { id, access, label } = found;
-    const what = parseAccess(access, label);
+    const rest = name.slice('sessions.'.length);
+    const label = longestName(rest, names) ?? '';
+    const id = names.get(label);
+    if (id === undefined) return unknown(name, names);
+    const what = parseAccess(rest.slice(label.length), label);
     if (!what.ok) return fail('usage', `{{${name}}}: ${what.problem}.`, 'Correct the prompt.');
     if (!ancestors.has(id)) {
       const message = `{{${name}}} is in the prompt, but the session does not depend on ${label}.`;
@@ -260,16 +261,6 @@ function namesOf(state: GroupState): Map<string, SessionId> {
     if (definition.name !== undefined) names.set(definition.name, id);
   }
   return names;
-}
-
-/** Names may contain dots, so the longest match counts. */
-function longestName(text: string, names: ReadonlyMap<string, SessionId>) {
-  for (let end = text.length; end > 0; end = text.lastIndexOf('.', end - 1)) {
-    const label = text.slice(0, end);
-    const id = names.get(label);
-    if (id !== undefined) return { id, label, access: text.slice(end) };
-  }
-  return undefined;
 }
 
 function unknown(name: string, names: ReadonlyMap<string, SessionId>): Result<never> {

@@ -34,7 +34,7 @@ import {
 import type { World } from '../../system/world.ts';
 import { titleOf } from '../../view/wording.ts';
 import type { AppContext } from '../app-context.ts';
-import { type Finding, finding, fine } from '../check/finding.ts';
+import { type Finding, finding, fine } from '../check/machine.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { changeGroup } from '../group-commands.ts';
 import { lookAt, tryPath } from '../path-argument.ts';

@@ -106,7 +106,7 @@ async function checkOwnLogin(
   if (!claude.ok || !host.ok) return undefined;
   const paying = environmentWith(world.files, root, env, host.value?.login);
   const probed = paying.ok
-    ? await (await import('../check/claude.ts')).probeLogin({ world, env: paying.value }, claude.value.program)
+    ? await (await import('../check/machine.ts')).probeLogin({ world, env: paying.value }, claude.value.program)
     : paying;
   return probed.ok ? undefined : probed.failure.message;
 }

@@ -57,7 +57,7 @@ async function checkGateLogin(
 ): Promise<Result<CheckGate>> {
   const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen.failure.reason === 'claude-missing' ? ok(gate) : chosen;
-  const checked = await (await import('../check/claude.ts')).probeLogin(context, chosen.value.program, session);
+  const checked = await (await import('../check/machine.ts')).probeLogin(context, chosen.value.program, session);
   return checked.ok ? ok(gate) : checked;
 }
 

@@ -1,9 +1,8 @@
 /** `doctor`: diagnoses problems of this machine and of its groups, each with a suggestion. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { checkClaudeNow } from '../../app/check/claude.ts';
-import type { Finding, FindingLevel } from '../../app/check/finding.ts';
 import { checkGroups } from '../../app/check/groups.ts';
-import { checkMachine } from '../../app/check/machine.ts';
+import type { Finding, FindingLevel } from '../../app/check/machine.ts';
+import { checkClaudeNow, checkMachine } from '../../app/check/machine.ts';
 import { type CheckResult, judgeCheck, withResults } from '../../app/claude-check/checks.ts';
 import { checkWorktrees } from '../../app/delivery/worktree-check.ts';
 import { whileBusy } from '../../app/live-runner.ts';
@@ -69,7 +68,7 @@ async function askHosts(context: Context, root: string): Promise<Finding[]> {
 
 async function checkAll(context: Context, root: Result<string>): Promise<Finding[]> {
   const findings = await checkMachine(context, root);
-  const { rememberedCheck } = await import('../../app/check/claude.ts');
+  const { rememberedCheck } = await import('../../app/check/machine.ts');
   if (root.ok) findings.push(...(await rememberedCheck(context, root.value)));
   const isReadable = root.ok && findings.every(({ check, level }) => check !== 'data' || level !== 'broken');
   return isReadable ? [...findings, ...checkGroups(context.world, root.value)] : findings;

@@ -36,7 +36,7 @@ export function parseDependency(text: string, families: Families): Parsed<Refere
 /** Parses the text between the braces, which begins with `sessions.`. */
 export function parseReference(name: string, families: Families): Parsed<Wanted> {
   const rest = name.slice('sessions.'.length);
-  const family = longestKey(rest, families);
+  const family = families.get(longestName(rest, families) ?? '');
   if (family === undefined) return refuse(unknownSession(rest.split(/[[.]/, 1)[0] as string, families));
   const tail = /^(?:\[([^[\]]*)\])?(.*)$/s.exec(rest.slice(family.key.length));
   const [, selector = null, access = ''] = tail ?? [];
@@ -64,13 +64,10 @@ export function parseAccess(access: string, session: string): Parsed<Pick<Wanted
   return { ok: true, value: { field: known, path } };
 }
 
-/** Names may contain dots, so the longest match counts. */
-function longestKey(text: string, families: Families): Family | undefined {
-  let best = families.get(text);
-  for (const { index } of best === undefined ? text.matchAll(/[.[]/g) : []) {
-    best = families.get(text.slice(0, index)) ?? best;
-  }
-  return best;
+/** The longest known name at the start of the text, because names may contain dots. */
+export function longestName(text: string, known: ReadonlyMap<string, unknown>): string | undefined {
+  const ends = [...text.matchAll(/[.[]|$/g)].map(({ index }) => text.slice(0, index));
+  return ends.findLast((name) => known.has(name));
 }
 
 /** `.a.b[0]` as `['a', 'b', '0']`. */

@@ -3,9 +3,6 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ok } from '../../../src/core/failure.ts';
-import { createRealWorld } from '../../../src/system/real-world.ts';
-import type { World } from '../../../src/system/world.ts';
 import {
   findPack,
   listPacks,
@@ -14,7 +11,10 @@ import {
   removePack,
   withPacks,
   writeNote,
-} from '../../../src/template/pack.ts';
+} from '../../../src/app/template/packs.ts';
+import { ok } from '../../../src/core/failure.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
+import type { World } from '../../../src/system/world.ts';
 import { writeTree } from '../../support/git/repository.ts';
 
 const world = createRealWorld();

@@ -8,7 +8,18 @@ import {
   type TemplateCheckResult,
   workflowTextProblems,
 } from '../../../app/template/check-template.ts';
-import { type AddedPack, addPack, packsOf, type UpdatedPack, updatePacks } from '../../../app/template/packs.ts';
+import {
+  type AddedPack,
+  addPack,
+  findPack,
+  type InstalledPack,
+  type PackNote,
+  packsOf,
+  removePack,
+  type UpdatedPack,
+  updatePacks,
+  withPacks,
+} from '../../../app/template/packs.ts';
 import { makeStarterFolder } from '../../../app/template/starter-folder.ts';
 import { advise, commandText } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
@@ -23,7 +34,6 @@ import {
   shownFiles,
   type TemplatePage,
 } from '../../../template/describe.ts';
-import { findPack, type InstalledPack, type PackNote, removePack, withPacks } from '../../../template/pack.ts';
 import { type FoundTemplate, type ListedTemplate, listTemplates, templateKinds } from '../../../template/places.ts';
 import { isProgramName, loadPromptTemplate, renderPrompt } from '../../../template/prompt-template.ts';
 import type { Lookup } from '../../../template/render.ts';

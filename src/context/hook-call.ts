@@ -5,6 +5,7 @@
 
 import { defined } from '../core/defined.ts';
 import { unsafeCharacters } from '../core/text.ts';
+import { isObject, parseJson } from '../store/json.ts';
 import type { Files } from '../system/world.ts';
 
 export type HookEvent = 'session-start' | 'pre-compact' | 'session-end';
@@ -198,14 +199,8 @@ export interface HookInput {
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 export function parseHookInput(text: string): HookInput {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return {};
-  }
-  if (typeof value !== 'object' || value === null) return {};
-  const fields = value as Record<string, unknown>;
+  const fields = parseJson(text);
+  if (!isObject(fields)) return {};
   const textOf = (name: string) => (typeof fields[name] === 'string' && fields[name] !== '' ? fields[name] : undefined);
   const sessionId = textOf('session_id');
   const source = textOf('source') ?? textOf('trigger') ?? textOf('reason');

@@ -5,7 +5,16 @@
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { assert } from '../../core/failure.ts';
-import { type ContextFiles, codeOf, cut, fileBytesMax, harmless, harmlessLine, readProjectText } from '../hook-call.ts';
+import {
+  type ContextFiles,
+  codeOf,
+  cut,
+  fileBytesMax,
+  harmless,
+  harmlessLine,
+  quietly,
+  readProjectText,
+} from '../hook-call.ts';
 
 export const progressFolder = 'docs/plans';
 
@@ -36,11 +45,6 @@ function progressName(sessionId: string): string {
 export function sessionOfName(name: string, pattern = namePattern): string | null {
   const id = pattern.exec(name)?.[1];
   return id !== undefined && isClaudeSessionId(id) ? id : null;
-}
-
-/** True for names that look like a progress file but have no usable id. */
-function isOddName(name: string): boolean {
-  return namePattern.test(name) && sessionOfName(name) === null;
 }
 
 export interface ProgressHeader {
@@ -88,15 +92,6 @@ function keyOf(text: string): string {
 /** `cpm:spec — Section 3 of 6 — docs/07-spec.md`, as far as known; an unknown skill is called so. */
 export function labelOf({ skill = 'unknown', phase, artifact }: ProgressHeader): string {
   return [skill, phase, artifact].filter((part) => part !== undefined).join(' — ');
-}
-
-/** Milliseconds since the file was written; never negative if the clock was set back. */
-function ageOf(mtimeMs: number, nowMs: number): number {
-  return Math.max(0, nowMs - mtimeMs);
-}
-
-function isStale(mtimeMs: number, nowMs: number): boolean {
-  return ageOf(mtimeMs, nowMs) > staleAfterMs;
 }
 
 export function hoursOf(ageMs: number): number {
@@ -175,15 +170,15 @@ export function findProgress(files: ContextFiles, projectFolder: string, nowMs: 
     names
       .flatMap((name) => {
         const sessionId = sessionOfName(name, pattern);
-        return sessionId === null ? [] : fileOf(files, folder, name, sessionId, nowMs);
+        return sessionId === null ? [] : [fileOf(files, folder, name, sessionId, nowMs)];
       })
       .sort((one, other) => other.mtimeMs - one.mtimeMs || (one.name < other.name ? -1 : 1));
-  const [legacy = null] = names.includes(legacyName) ? fileOf(files, folder, legacyName, null, nowMs) : [];
+  const legacy = names.includes(legacyName) ? fileOf(files, folder, legacyName, null, nowMs) : null;
   return {
     sessions: filesOf(namePattern),
     legacy,
     summaries: filesOf(summaryPattern),
-    oddNames: names.filter(isOddName).length,
+    oddNames: names.filter((name) => namePattern.test(name) && sessionOfName(name) === null).length,
     trouble,
   };
 }
@@ -196,23 +191,18 @@ function namesIn(files: ContextFiles, folder: string): { names: string[]; troubl
   }
 }
 
-/** Empty when the file vanished meanwhile. An unreadable file counts as just written, so that it is not lost. */
-function fileOf(files: ContextFiles, folder: string, name: string, sessionId: string | null, nowMs: number) {
+function fileOf(
+  files: ContextFiles,
+  folder: string,
+  name: string,
+  sessionId: string | null,
+  nowMs: number,
+): ProgressFile {
   const path = join(folder, name);
-  const mtimeMs = mtimeOf(files, path, nowMs);
-  if (mtimeMs === null) return [];
-  return [{ sessionId, name, path, mtimeMs, ageMs: ageOf(mtimeMs, nowMs), stale: isStale(mtimeMs, nowMs) }];
-}
-
-function mtimeOf(files: ContextFiles, path: string, nowMs: number): number | null {
-  try {
-    const kind = files.entryKind(path);
-    // A symlink's target has its own time, which says nothing about the symlink.
-    if (kind === null || kind === 'link') return kind === null ? null : nowMs;
-    return files.info(path)?.mtimeMs ?? null;
-  } catch {
-    return nowMs;
-  }
+  // An unreadable file counts as just written, so that it is not lost.
+  const mtimeMs = quietly(() => files.info(path)?.mtimeMs) ?? nowMs;
+  const ageMs = Math.max(0, nowMs - mtimeMs);
+  return { sessionId, name, path, mtimeMs, ageMs, stale: ageMs > staleAfterMs };
 }
 
 export type ProgressText =

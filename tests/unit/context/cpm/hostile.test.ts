@@ -101,7 +101,7 @@ describe('unusual files', () => {
       const text = project.start({ source });
       if (kind === 'an unreadable file' && text.includes('SECRET')) continue;
       expect(text).toContain('THEIRS');
-      expect(text).toContain(`- ${project.path(own)} `);
+      expect(text).toContain(project.path(own));
     }
     const ended = project.run('session-start', `{"session_id":"${own}","source":"compact"}`);
     expect(ended).toMatchObject({ exitCode: 0, stderr: '' });

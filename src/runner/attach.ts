@@ -243,37 +243,26 @@ export async function recoverAttachments(world: World, writer: GroupWriter): Pro
 
 // Detects attach commands that have died.
 
-export class AttachmentWatch {
-  readonly #world: World;
-  readonly #log: { readonly state: GroupState; readonly paths: GroupPaths };
-  readonly #emit: (fact: Fact) => void;
-  readonly #ending = new Set<string>();
-
-  constructor(
-    world: World,
-    log: { readonly state: GroupState; readonly paths: GroupPaths },
-    emit: (fact: Fact) => void,
-  ) {
-    this.#world = world;
-    this.#log = log;
-    this.#emit = emit;
-  }
-
-  look(): void {
-    const { state, paths } = this.#log;
-    if (state.takenOver.size === 0) return;
-    for (const id of abandonedAttachments(this.#world, state)) {
+/** The returned function ends the attachments whose command has died. */
+export function watchAttachments(
+  world: World,
+  { state, paths }: { readonly state: GroupState; readonly paths: GroupPaths },
+  emit: (fact: Fact) => void,
+): () => void {
+  const ending = new Set<string>();
+  return () => {
+    for (const id of abandonedAttachments(world, state)) {
       const record = state.sessions.get(id);
       const { takenOver } = record ?? {};
-      if (record === undefined || takenOver === undefined || this.#ending.has(takenOver.id)) continue;
-      this.#ending.add(takenOver.id);
+      if (record === undefined || takenOver === undefined || ending.has(takenOver.id)) continue;
+      ending.add(takenOver.id);
       // A failure, on a full disk for example, is retried at the next check.
-      endAbandonedAttachment(this.#world, paths, state, { ...record, takenOver }).then(
-        (event) => this.#emit({ kind: 'attachment-ended', event }),
-        () => this.#ending.delete(takenOver.id),
+      endAbandonedAttachment(world, paths, state, { ...record, takenOver }).then(
+        (event) => emit({ kind: 'attachment-ended', event }),
+        () => ending.delete(takenOver.id),
       );
     }
-  }
+  };
 }
 
 /** The event to log, unless the command itself has logged it meanwhile. */

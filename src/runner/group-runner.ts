@@ -26,7 +26,7 @@ import type { Fact, RunnerSignal, WorkerFact } from '../worker/facts.ts';
 import type { HostedAttempt } from '../worker/host.ts';
 import { LocalAttempt, terminatePartialLine } from '../worker/local-attempt.ts';
 import { branchWarnings } from '../worker/prepare/workspace-preparer.ts';
-import { AttachmentWatch, attachmentEndEvents } from './attach.ts';
+import { attachmentEndEvents, watchAttachments } from './attach.ts';
 import {
   assertLog,
   decisionEvents,
@@ -65,7 +65,7 @@ export class GroupRunner {
   readonly #workers = new Map<SessionId, ActiveWorker>();
   readonly #slots: CommandSlots;
   readonly #acceptances: Acceptances;
-  readonly #attachments: AttachmentWatch;
+  readonly #endAttachments: () => void;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #board: LiveBoard;
   readonly #inputs: SchedulerInputs;
@@ -101,7 +101,7 @@ export class GroupRunner {
       ...defined({ openFleet: options.openFleet }),
       ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
     });
-    this.#attachments = new AttachmentWatch(world, options.writer, this.enqueue);
+    this.#endAttachments = watchAttachments(world, options.writer, this.enqueue);
     this.#inputs = new SchedulerInputs(world, options, this.#workers, this.#remote.sight);
   }
 
@@ -282,7 +282,7 @@ export class GroupRunner {
 
   #onTick(): void {
     assertLog(this.#writer);
-    this.#attachments.look();
+    this.#endAttachments();
     const { state } = this.#writer;
     for (const message of this.#remote.newUnsatisfiable()) this.#reporter.warning?.(message, state);
     const bodies: EventBody[] = [];

@@ -54,17 +54,11 @@ export function rehearsalGateKey(groupId: GroupId): string {
   return `rehearsal-${groupId}`;
 }
 
-interface Report {
-  readonly nowMs: number;
-  readonly resetsAtMs: number | undefined;
-  readonly limitType: string | undefined;
-}
-
 /**
  * Pure: the gate after a report. All running sessions report the same limit, so the backoff grows only after a probe. A
  * reset time in the past is ignored.
  */
-function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType: told }: Report): GateFile {
+function closed(file: GateFile | null, nowMs: number, named = 0, told?: string): GateFile {
   const resetsAtMs = named > nowMs + limitMsMax ? 0 : named;
   const isNew = file === null || file.probe !== undefined;
   const guesses = Math.max(1, (file?.guesses ?? 0) + (isNew ? 1 : 0));
@@ -113,7 +107,7 @@ export function openLimitGate(world: World, { root, key, runId }: LimitGateOptio
     },
     /** Closes the gate until `resetsAtMs`, or with backoff when claude reported no plausible reset time. */
     close(resetsAtMs: number | undefined, limitType: string | undefined): void {
-      update((file) => closed(file, { nowMs: clock.now(), resetsAtMs, limitType }));
+      update((file) => closed(file, clock.now(), resetsAtMs, limitType));
     },
     /** True when this run may start the probe now. */
     claimProbe(): boolean {

@@ -41,6 +41,7 @@ export function requiresRemote({ where }: Pick<GroupConfig, 'where'>, definition
 
 export interface LocalRoom {
   readonly places: number;
+  /** What is scarce, if not the slots themselves. */
   readonly wait: GroupHold | null;
 }
 

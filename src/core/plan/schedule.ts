@@ -418,16 +418,10 @@ export function freeSlots(state: GroupState): number {
 
 const slotWait: GroupHold = { reason: 'slot', message: 'All slots are in use.' };
 
-export interface FreeSlots {
-  readonly places: number;
-  /** What is scarce, if not the slots themselves. */
-  readonly wait: GroupHold | null;
-}
-
-export function freeSlotsByKind(state: GroupState, context: SchedulingContext): FreeSlots {
+export function freeSlotsByKind(state: GroupState, context: SchedulingContext): LocalRoom {
   const slots = state.group.config.maxConcurrentSessions;
   if (state.running.size >= slots) return { places: 0, wait: slotWait };
-  const limits: FreeSlots[] = [{ places: slots - state.running.size, wait: slotWait }];
+  const limits: LocalRoom[] = [{ places: slots - state.running.size, wait: slotWait }];
   // With a fleet, local limits apply only to sessions that start here.
   if (!context.fleet) limits.push(...localLimits(state, context));
   const { gate, isOut = false } = context;
@@ -449,16 +443,16 @@ export function slotRequestsMax({ running, sessions }: GroupState, context: Sche
   return Math.max(0, wishesEach * context.preparingMax - coming);
 }
 
-export function localSlots(state: GroupState, context: SchedulingContext): FreeSlots {
+export function localSlots(state: GroupState, context: SchedulingContext): LocalRoom {
   return tightest(localLimits(state, context));
 }
 
-function tightest(limits: readonly FreeSlots[]): FreeSlots {
+function tightest(limits: readonly LocalRoom[]): LocalRoom {
   const least = limits.reduce((one, other) => (other.places < one.places ? other : one));
   return { ...least, places: Math.max(0, least.places) };
 }
 
-function localLimits(state: GroupState, context: SchedulingContext): FreeSlots[] {
+function localLimits(state: GroupState, context: SchedulingContext): LocalRoom[] {
   let preparing = 0;
   for (const id of state.running) {
     const record = state.sessions.get(id) as SessionRecord;
@@ -466,7 +460,7 @@ function localLimits(state: GroupState, context: SchedulingContext): FreeSlots[]
     const { identified, accepting, place } = record.state.attempt;
     if (!identified && !accepting && place === undefined && !context.inQueue?.has(id)) preparing += 1;
   }
-  const limits: FreeSlots[] = [
+  const limits: LocalRoom[] = [
     {
       places: context.preparingMax - preparing,
       wait: { reason: 'starting', message: 'Other sessions are still starting up.' },

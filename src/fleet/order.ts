@@ -16,9 +16,10 @@ import {
   keepingRef,
   keptCommits,
   pushRefs,
+  type Snapshot,
   setRefs,
-} from '../git/worktrees/session-refs.ts';
-import { type Snapshot, snapshotOf } from '../git/worktrees/snapshot.ts';
+  snapshotOf,
+} from '../git/worktrees/snapshot.ts';
 import { parseOwn } from '../store/json.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import { ownCommand } from '../system/own-program.ts';

@@ -4,7 +4,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
 import { askOwn, gitFailure, longTimeoutMs, runOwn } from './run-git.ts';
-import { quotedNames, repositoryDir } from './worktrees/scratch.ts';
+import { quotedNames, repositoryDir } from './worktrees/worktree.ts';
 
 export interface PushRemote {
   /** The remote that receives pushes; possibly a fork of the one that receives the pull request. */

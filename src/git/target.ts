@@ -19,8 +19,7 @@ import {
   runOwn,
 } from './run-git.ts';
 import { checkoutStates, isCheckoutState } from './stage.ts';
-import { quotedNames, repositoryDir, shortCommit } from './worktrees/scratch.ts';
-import { listWorktrees } from './worktrees/worktree.ts';
+import { listWorktrees, quotedNames, repositoryDir, shortCommit } from './worktrees/worktree.ts';
 
 export interface MergeTarget {
   readonly repository: string;

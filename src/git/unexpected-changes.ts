@@ -7,8 +7,7 @@ import type { Files } from '../system/world.ts';
 import type { Git } from './git.ts';
 import { runOwn } from './run-git.ts';
 import { listBranches } from './worktrees/discard.ts';
-import { repositoryDir } from './worktrees/scratch.ts';
-import { listWorktrees } from './worktrees/worktree.ts';
+import { listWorktrees, repositoryDir } from './worktrees/worktree.ts';
 
 export interface Inventory {
   readonly repository: string;

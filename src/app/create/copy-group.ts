@@ -11,7 +11,7 @@ import { planOf } from '../../core/plan/plan.ts';
 import { ownDefinition, type SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
 import { commitOf } from '../../git/run-git.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { repositoryDir } from '../../git/worktrees/worktree.ts';
 import type { ConfigTemplate } from '../../template/config-template.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { titleOf } from '../../view/wording.ts';

@@ -18,7 +18,7 @@ import {
   removeScratch,
   repositoryDir,
   restore,
-} from '../../git/worktrees/scratch.ts';
+} from '../../git/worktrees/worktree.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import type { ScratchPlace } from '../../store/merge-journal.ts';
 import { type GroupPaths, mergeFolderName, sessionPaths } from '../../store/paths.ts';

@@ -14,7 +14,7 @@ import {
   type Settlement,
   settleMoves,
 } from '../../git/target.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { repositoryDir } from '../../git/worktrees/worktree.ts';
 import { readLog } from '../../store/event-log.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import {

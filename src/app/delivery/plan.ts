@@ -15,7 +15,7 @@ import { type Git, isWorktreeOf } from '../../git/git.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { uncommittedIn } from '../../git/stage.ts';
 import { tipOf } from '../../git/target.ts';
-import { quotedNames, repositoryDir } from '../../git/worktrees/scratch.ts';
+import { quotedNames, repositoryDir } from '../../git/worktrees/worktree.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle, titleOf } from '../../view/wording.ts';
 import type { AppContext } from '../app-context.ts';

@@ -7,7 +7,7 @@ import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
 import { fetchBranch, headIn, type PushRemote, pushCommit, remoteOf, remoteTip } from '../../git/push.ts';
 import { type MergeTarget, readTarget } from '../../git/target.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { repositoryDir } from '../../git/worktrees/worktree.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { parseOwn } from '../../store/json.ts';
 import type { ScratchPlace } from '../../store/merge-journal.ts';

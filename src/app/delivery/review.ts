@@ -13,7 +13,7 @@ import { diffText, recentDiffs } from '../../git/diff.ts';
 import type { Git } from '../../git/git.ts';
 import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
-import { conflictsOf, repositoryDir } from '../../git/worktrees/scratch.ts';
+import { conflictsOf, repositoryDir } from '../../git/worktrees/worktree.ts';
 import { parseOwn } from '../../store/json.ts';
 import { type ChangedFile, filesOfPatch, isLock } from '../../view/review/patch.ts';
 import { headlineOf, orderRows, type Review, type ReviewKind, type ReviewRow } from '../../view/review/review.ts';

@@ -11,7 +11,7 @@ import type { SessionStatus } from '../../core/status.ts';
 import { changedPrograms, type DiffStat, diffStat, diffText, sinceState } from '../../git/diff.ts';
 import { isWorktreeOf } from '../../git/git.ts';
 import { commitOf } from '../../git/run-git.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { repositoryDir } from '../../git/worktrees/worktree.ts';
 import { readLog } from '../../store/event-log.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import { titleOf } from '../../view/wording.ts';

@@ -19,8 +19,7 @@ import {
   type RemovalCandidate,
 } from '../../git/worktrees/discard.ts';
 import { checkoutsBelow } from '../../git/worktrees/levels.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
-import { listWorktrees, type Worktree } from '../../git/worktrees/worktree.ts';
+import { listWorktrees, repositoryDir, type Worktree } from '../../git/worktrees/worktree.ts';
 import { groupIds, loadGroup } from '../../store/group-store.ts';
 import { readMergeJournal } from '../../store/merge-journal.ts';
 import {

@@ -18,8 +18,8 @@ import {
   type WorktreeState,
 } from '../../git/worktrees/discard.ts';
 import { removeLevels, topOf } from '../../git/worktrees/levels.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readIntent } from '../../git/worktrees/workspace.ts';
+import { repositoryDir } from '../../git/worktrees/worktree.ts';
 import { listGroups } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import {

@@ -8,8 +8,7 @@ import { gitDirOf, isWorktreeOf } from '../git.ts';
 import { askOwn, commitOf, nameFiles, runOwn } from '../run-git.ts';
 import { commitAll, isOurFile, uncommittedIn } from '../stage.ts';
 import { tipOf } from '../target.ts';
-import { repositoryDir } from './scratch.ts';
-import { changedFiles, listWorktrees, removeWorktree, type Worktree } from './worktree.ts';
+import { changedFiles, listWorktrees, removeWorktree, repositoryDir, type Worktree } from './worktree.ts';
 
 export interface RemovalCandidate {
   readonly repository: string;

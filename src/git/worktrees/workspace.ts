@@ -15,8 +15,7 @@ import { namedByProject } from '../include.ts';
 import { syncDisks } from '../leftover-files.ts';
 import { askOwn, commitOf, currentBranch, gitFailure, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
 import { isOurFile } from '../stage.ts';
-import { mergeInto, repositoryDir } from './scratch.ts';
-import { removeWorktree, worktreeAt } from './worktree.ts';
+import { mergeInto, removeWorktree, repositoryDir, worktreeAt } from './worktree.ts';
 
 export interface WorkspacePlan {
   /** Absolute real path of the project, a folder in a worktree of the repository. */

@@ -21,7 +21,7 @@ import {
   placeInLevels,
   removeLevels,
 } from '../../git/worktrees/levels.ts';
-import { makeScratch, restore } from '../../git/worktrees/scratch.ts';
+import { makeScratch, restore } from '../../git/worktrees/worktree.ts';
 import { checkFolderName, type SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Rejected } from '../facts.ts';

@@ -11,7 +11,7 @@ import { findRepository, type Git } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { askOwn, commitOf, isAncestor, nameFiles } from '../../git/run-git.ts';
 import { aroundOf, checkoutOf, type LinkedEntry, layOutLevels, placeInLevels } from '../../git/worktrees/levels.ts';
-import { makeScratch, mergeInto, removeScratch } from '../../git/worktrees/scratch.ts';
+import { makeScratch, mergeInto, removeScratch } from '../../git/worktrees/worktree.ts';
 import { parseOwn } from '../../store/json.ts';
 import { groupPathsIn, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { Files } from '../../system/world.ts';

@@ -12,7 +12,7 @@ import { WorkCode, workRefs } from '../../../src/fleet/order.ts';
 import type { BlobStore } from '../../../src/fleet/redis.ts';
 import { type Blob, hostEntry, type ParcelFile, toGroup, toHost, unpacked } from '../../../src/fleet/wire.ts';
 import type { Git } from '../../../src/git/git.ts';
-import { setRefs } from '../../../src/git/worktrees/session-refs.ts';
+import { setRefs } from '../../../src/git/worktrees/snapshot.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { Git } from '../../../src/git/git.ts';
-import { fetchCommits, keepingRef, keptCommits, pushRefs, setRefs } from '../../../src/git/worktrees/session-refs.ts';
+import { fetchCommits, keepingRef, keptCommits, pushRefs, setRefs } from '../../../src/git/worktrees/snapshot.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import { expectOk, makeTempFolder } from '../../support/system/rig.ts';

@@ -29,7 +29,7 @@ import { shellWord } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { headIn, pushArgs } from '../../../git/push.ts';
-import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../../../git/worktrees/scratch.ts';
+import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../../../git/worktrees/worktree.ts';
 import { plural } from '../../../view/format.ts';
 import { safeLine, safeText } from '../../../view/terminal-text.ts';
 import { attempt, type CommandResult, type Context, confirmed, exitCode, need } from '../../context.ts';

@@ -27,7 +27,7 @@ import { adviceText, advise, shellWord } from '../../../core/advice.ts';
 import { describeFailure, type Failure, fail, ok } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import { groupStatuses } from '../../../core/status.ts';
-import { repositoryDir } from '../../../git/worktrees/scratch.ts';
+import { repositoryDir } from '../../../git/worktrees/worktree.ts';
 import { formatTable, plural, titled } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';

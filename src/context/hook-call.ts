@@ -3,6 +3,7 @@
  * call, limits and escaping for project text, and the task of a worker.
  */
 
+import { basename, dirname, join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import { unsafeCharacters } from '../core/text.ts';
 import { isObject, parseJson } from '../store/json.ts';
@@ -106,6 +107,16 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
   } catch (error) {
     return { ok: false, trouble: `cannot be read (${codeOf(error)})` };
   }
+}
+
+/**
+ * `/clear` and forks give a worker a new id. No other worker has its config dir, so another conversation there belongs
+ * to its session, under an earlier id.
+ */
+export function isEarlierId({ isWorker, source, sessionId, transcriptPath, files }: HookCall, id: string): boolean {
+  if (!isWorker || (source !== 'clear' && source !== 'fork') || id === sessionId) return false;
+  const path = join(dirname(transcriptPath ?? ''), `${basename(id)}.jsonl`);
+  return quietly(() => files.entryKind(path)) === 'file';
 }
 
 /** Null for a system error. */

@@ -2,7 +2,6 @@
  * context/cpm/: progress files of CPM. This file: its hooks, which tell the model about the progress files of its
  * project.
  */
-import { dirname, join } from 'node:path';
 import {
   type ContextSystem,
   charactersMax,
@@ -10,6 +9,8 @@ import {
   type HookAnswer,
   type HookCall,
   harmlessLine,
+  isEarlierId,
+  quietly,
 } from '../hook-call.ts';
 import {
   findProgress,
@@ -65,28 +66,15 @@ function sessionStart(call: HookCall): HookAnswer {
   return { text, notes };
 }
 
-/**
- * `/clear` and `/branch` give a worker a new id; its progress file is then renamed. Returns the earlier id. No other
- * worker has this config dir, so another conversation here belongs to this session. Other claude processes that the
- * worker starts in the same folder are no new ids and must not take its file.
- */
-function adoptEarlier({ isWorker, source, sessionId, transcriptPath, files, ...call }: HookCall): string | null {
-  const isNewId = source === 'clear' || source === 'fork';
-  if (!isWorker || !isNewId || sessionId === undefined || transcriptPath === undefined) return null;
-  const { projectFolder, nowMs } = call;
-  const has = (id: string) =>
-    id !== sessionId && files.entryKind(join(dirname(transcriptPath), `${id}.jsonl`)) !== null;
-  try {
-    const ids = findProgress(files, projectFolder, nowMs).sessions.map((file) => file.sessionId);
-    const earlier = ids.find((id) => id !== null && has(id)) ?? null;
-    const to = progressPath(projectFolder, sessionId);
-    if (earlier === null || files.entryKind(to) !== null) return null;
-    files.rename(progressPath(projectFolder, earlier), to);
-    return earlier;
-  } catch {
-    // The file is then named like those of other sessions.
-    return null;
-  }
+/** The progress file of a worker goes with its session to a new id. Returns the earlier one. */
+function adoptEarlier(call: HookCall): string | null {
+  const { files, projectFolder, nowMs, sessionId } = call;
+  const ids = findProgress(files, projectFolder, nowMs).sessions.flatMap((file) => file.sessionId ?? []);
+  const earlier = ids.find((id) => isEarlierId(call, id));
+  if (earlier === undefined || sessionId === undefined || ids.includes(sessionId)) return null;
+  // A file that cannot be renamed is named like those of other sessions.
+  quietly(() => files.rename(progressPath(projectFolder, earlier), progressPath(projectFolder, sessionId)));
+  return earlier;
 }
 
 function readCandidates(call: HookCall, { sessions, legacy }: Progress): Candidates {

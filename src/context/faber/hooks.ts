@@ -4,7 +4,6 @@
  * state.
  */
 
-import { basename, dirname, join } from 'node:path';
 import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { ok } from '../../core/failure.ts';
@@ -16,7 +15,7 @@ import {
   type HookAnswer,
   type HookCall,
   harmlessLine,
-  quietly,
+  isEarlierId,
 } from '../hook-call.ts';
 import { primeContext, runLines } from './prime.ts';
 import { type FaberProject, findProject, readGitHead } from './project.ts';
@@ -45,17 +44,13 @@ function answer(call: HookCall): HookAnswer {
  * Whether the session belongs to the run: it is recorded there, FABER was chosen for it, or it continues a recorded
  * conversation. A user's resumed or compacted session counts as well, as FABER's specification has it.
  */
-function takesPart(
-  { sessionId, source, isWorker, isChosen, transcriptPath, files }: HookCall,
-  state: JsonObject,
-): boolean {
+function takesPart(call: HookCall, state: JsonObject): boolean {
+  const { sessionId, source, isWorker, isChosen } = call;
   const ids = sessionIds(state);
   if (isChosen === true || sessionId === undefined || ids.includes(sessionId)) return true;
   const isNewId = source === 'clear' || source === 'fork';
   if (!isWorker) return source !== 'startup' && (!isNewId || currentSession(state).record?.end_reason === source);
-  // No other worker has this config dir, so another conversation here is an earlier id of the session.
-  const folder = dirname(transcriptPath ?? '');
-  return isNewId && ids.some((id) => quietly(() => files.entryKind(join(folder, `${basename(id)}.jsonl`))) === 'file');
+  return ids.some((id) => isEarlierId(call, id));
 }
 
 /** A line that the session cannot mistake for its task. */

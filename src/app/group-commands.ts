@@ -291,31 +291,20 @@ function restHandler(kind: 'pause-session' | 'attach-session') {
       const recorded = isRunning && kind === 'pause-session' ? ok(null) : recordCommand(world, writer, command);
       return recorded.ok ? ok(stateOf(writer.state, sessionId)) : recorded;
     },
-    answered(
+    async answered(
       world: World,
       group: GroupReference,
       runId: string,
       { seq }: RequestAnswer,
-      command: CommandOf<typeof kind>,
-    ) {
-      return awaitRest(world, group, runId, seq, command.sessionId);
+      { sessionId }: CommandOf<typeof kind>,
+    ): Promise<Result<SessionState> | 'runner-gone'> {
+      const ended = await awaitState(world, group, runId, (state) => {
+        const now = state.lastSeq >= seq ? stateOf(state, sessionId) : undefined;
+        return now === undefined || now.status === 'running' ? null : now;
+      });
+      return ended === 'runner-gone' ? ended : ok(ended);
     },
   };
-}
-
-/** Waits until the session no longer runs, after event `seq`. */
-async function awaitRest(
-  world: World,
-  group: GroupReference,
-  runId: string,
-  seq: number,
-  sessionId: SessionId,
-): Promise<Result<SessionState> | 'runner-gone'> {
-  const ended = await awaitState(world, group, runId, (state) => {
-    const now = state.lastSeq >= seq ? stateOf(state, sessionId) : undefined;
-    return now === undefined || now.status === 'running' ? null : now;
-  });
-  return ended === 'runner-gone' ? ended : ok(ended);
 }
 
 function stateOf(state: GroupState, sessionId: SessionId): SessionState {

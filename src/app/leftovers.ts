@@ -14,6 +14,7 @@ import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { waitUntil } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
 import { gatherProcesses, reap } from '../worker/reap.ts';
+import { tryPath } from './path-argument.ts';
 
 const attemptId = /"(?:attemptId|attempt)":(?:\{"id":)?"([0-9a-f-]{36})"/;
 const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
@@ -40,19 +41,12 @@ export function foreignWorker(
   return refuseForeignWorkers(state, world.machine.self, world.processes.isAlive);
 }
 
-/** Empty if the log cannot be read; processes are then found by their environment. */
-function logText({ files }: World, { events }: GroupPaths): string {
-  try {
-    return files.readText(events) ?? '';
-  } catch {
-    return '';
-  }
-}
-
 /** Processes of a group with a damaged log, by attempt id or by session id. */
 export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, ProcessIdentity[]> {
   const open = new Set<string>();
-  for (const line of logText(world, paths).split('\n')) {
+  const log = tryPath(() => world.files.readText(paths.events));
+  // Without a log, processes are found by their environment.
+  for (const line of (log.ok ? (log.value ?? '') : '').split('\n')) {
     const id = attemptId.exec(line)?.[1];
     if (id === undefined) continue;
     if (attemptEnd.test(line)) open.delete(id);

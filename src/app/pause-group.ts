@@ -56,7 +56,8 @@ export async function pauseAndNotify(
   const isRehearsal = first.state.run?.rehearsal !== undefined;
   const hooks = createRunHooks(context, group, { isRehearsal }, ofUser.ok ? ofUser.value.onEvent : undefined);
   for (const { event, state } of logged) hooks.tell(event, state);
-  const unread = ofUser.ok ? [] : [`warning: Your onEvent command was not run. ${trouble(ofUser.failure)}`];
+  const trouble = ofUser.ok ? '' : safeLine(describeFailure(ofUser.failure), sentenceColumnsMax);
+  const unread = ofUser.ok ? [] : [`warning: Your onEvent command was not run. ${trouble}`];
   return ok({ outcome: paused.value, warnings: [...unread, ...(await hooks.finish(false))] });
 }
 
@@ -73,10 +74,6 @@ async function endUnlogged(world: World, group: GroupReference, failure: Failure
       ? 'Some processes of its sessions could not be ended.'
       : 'Its sessions were ended. The next run counts their cost.';
   return { ok: false, failure: { ...failure, message: `${failure.message} ${done}` } };
-}
-
-function trouble(failure: Failure): string {
-  return safeLine(describeFailure(failure), sentenceColumnsMax);
 }
 
 /** Time for a worker that ignores the interrupt. */

@@ -22,6 +22,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
 import { hasKeychain } from '../../system/machine.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, World } from '../../system/world.ts';
+import { tryPath } from '../path-argument.ts';
 import { broken, type CheckResult, checks, resultOf, unknown } from './checks.ts';
 
 /** Long, because a machine under load may start processes slowly. */
@@ -46,8 +47,6 @@ const script: RehearsalScript = {
     cap: { steps: [spend, spend, spend, done] },
   },
 };
-
-export type CheckOptions = Omit<SandboxOptions, 'script'>;
 
 /** A failure is checked again, because a busy machine can cause one. Fails with `write-failed` or `spawn-failed`. */
 export async function checkClaude(world: World, options: CheckOptions): Promise<Result<readonly CheckResult[]>> {
@@ -74,7 +73,7 @@ async function checkOnce(world: World, options: CheckOptions): Promise<Result<re
     world.files.makeFolder(options.folder);
     // A temporary folder may be reached by a link, and claude reports paths without links.
     const folder = world.files.realPath(options.folder) ?? options.folder;
-    sandbox = new Sandbox(world, { ...options, folder, script });
+    sandbox = new Sandbox(world, { ...options, folder });
     const both = await Promise.allSettled([checkWork(sandbox), checkCap(sandbox)]);
     const results = both.flatMap((one) => {
       if (one.status === 'rejected') throw one.reason;
@@ -88,15 +87,8 @@ async function checkOnce(world: World, options: CheckOptions): Promise<Result<re
     return fail('spawn-failed', error.message, '');
   } finally {
     await sandbox?.close();
-    removeQuietly(world, options.folder);
-  }
-}
-
-function removeQuietly({ files }: World, folder: string): void {
-  try {
-    files.remove(folder);
-  } catch {
-    // Not a failure: the folder is in the folder for temporary files.
+    // A failure does not matter: the folder is in the folder for temporary files.
+    tryPath(() => world.files.remove(options.folder));
   }
 }
 
@@ -206,14 +198,13 @@ const keptNames = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TZ', 'IS_SANDB
 const madeUp = { key: 'made-up-key', token: 'made-up-token', access: 'made-up-access' };
 const dayMs = 86_400_000;
 
-export interface SandboxOptions {
+export interface CheckOptions {
   readonly folder: string;
   /** In the environment of every process, so that orphans of a killed check can be found. */
   readonly mark: string;
   readonly program: string;
   readonly caller: Readonly<Record<string, string | undefined>>;
   readonly login: Login['kind'];
-  readonly script: RehearsalScript;
   readonly stop: AbortSignal;
 }
 
@@ -231,14 +222,14 @@ export interface CheckStartOptions {
 
 export class Sandbox {
   readonly world: World;
-  readonly #options: SandboxOptions;
+  readonly #options: CheckOptions;
   readonly #home: string;
   readonly #api: ScriptedApi;
   readonly #served = new Map<string, Tokens>();
   readonly #started: CheckedProcess[] = [];
 
   /** Throws the system error if the folder cannot be written or no port is free. */
-  constructor(world: World, options: SandboxOptions) {
+  constructor(world: World, options: CheckOptions) {
     this.world = world;
     this.#options = options;
     this.#home = join(options.folder, 'home');
@@ -248,7 +239,7 @@ export class Sandbox {
     world.files.makeFolder(join(this.#home, '.claude'));
     world.files.writeAtomic(join(this.#home, '.claude', '.credentials.json'), JSON.stringify({ claudeAiOauth }));
     this.#api = startScriptedApi({
-      script: options.script,
+      script,
       // Each process has its own URL, so that requests can be assigned to it.
       nameOf: (_session, path) => path.split('/')[1],
       onServed: ({ name = '' }, { tokens: served }) => {

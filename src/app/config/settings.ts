@@ -126,13 +126,10 @@ export async function changeSetting(context: AppContext, key: string, text: stri
     return { ok: false, failure: systemFailure(briefPath(path.value), error) };
   }
   const after = await listSettings(context);
-  return after.ok ? ok(valueNow(after.value, key)) : after;
-}
-
-/** Null for a removed setting without a default. */
-function valueNow(settings: readonly EffectiveSetting[], key: string): unknown {
-  const found = settingOf(settings, key);
-  return found.ok ? found.value : null;
+  if (!after.ok) return after;
+  const found = settingOf(after.value, key);
+  // A removed setting may have no default.
+  return found.ok ? found : ok(null);
 }
 
 const priceKinds: ReadonlySet<string> = new Set(['input', 'output', 'cacheCreation', 'cacheRead']);

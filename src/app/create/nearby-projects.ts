@@ -2,7 +2,6 @@
 import { join, resolve } from 'node:path';
 import { findRepository } from '../../git/git.ts';
 import type { EntryKind, World } from '../../system/world.ts';
-import { readTextFile } from '../../template/text-file.ts';
 import { projectFileFor } from '../../template/workflow/project-file.ts';
 import { tryPath } from '../path-argument.ts';
 
@@ -77,16 +76,11 @@ export function orderOf(files: World['files'], projects: readonly string[]): Rea
   return order;
 }
 
-const bytesMax = 1024 * 1024;
-
 /** The likely check command; null if none is found, or the project file already sets one. */
 export function checkCommandFor(world: World, project: string): string | null {
   const own = projectFileFor(world, project);
   if (own.ok && own.value?.work.accept !== undefined) return null;
-  const textOf = (name: string): string => {
-    const read = readTextFile(world, join(project, name), bytesMax);
-    return read.ok ? read.text : '';
-  };
+  const textOf = (name: string): string => readIn(world.files, project, name);
   const has = (name: string): boolean => kindOf(world.files, join(project, name)) !== null;
   const [, target] = /^(test|check)\s*:(?!=)/m.exec(textOf('Makefile')) ?? [];
   if (has('package.json') && hasTestScript(textOf('package.json'))) return `${packageManager(has)} test`;

@@ -7,21 +7,13 @@ import type { World } from '../../system/world.ts';
 import { briefPath, folderProblem, tryPath } from '../path-argument.ts';
 
 /** Returns the paths of the new files. Fails with `usage` and `next` if the folder is not empty. */
-export function makeStarterFolder(world: World, folder: string, next: string): Result<readonly string[]> {
-  const free = checkFree(world, folder, next);
-  return free.ok ? make(world, folder) : free;
-}
-
-function checkFree({ files }: World, folder: string, next: string): Result<void> {
+export function makeStarterFolder({ files }: World, folder: string, next: string): Result<readonly string[]> {
   const brief = briefPath(folder);
   const stray = folderProblem(files, folder);
   if (stray !== null) return fail('usage', `${brief} ${stray}.`, next);
   const names = tryPath(() => files.list(folder));
   if (!names.ok) return fail('usage', `The folder ${brief} ${names.trouble}.`, next);
-  return names.value.length === 0 ? ok(undefined) : fail('usage', `The folder ${brief} is not empty.`, next);
-}
-
-function make({ files }: World, folder: string): Result<readonly string[]> {
+  if (names.value.length > 0) return fail('usage', `The folder ${brief} is not empty.`, next);
   try {
     for (const { path, text } of starterFiles) {
       const target = join(folder, path);

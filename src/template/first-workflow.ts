@@ -1,5 +1,5 @@
 /** The file that `init` writes: a workflow over some projects, with comments that explain how to adapt it. */
-import { Document, isMap, isScalar } from 'yaml';
+import { Document, Scalar } from 'yaml';
 import { commandText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 
@@ -22,27 +22,22 @@ export interface FirstWorkflow {
 }
 
 export function renderFirstWorkflow({ name, task, maxBudgetUsd, projects, commands }: FirstWorkflow): string {
-  const document = new Document({
-    version: 1,
-    ...defined({ name }),
-    vars: { task: { default: task } },
-    group: { maxBudgetUsd, concurrent: 3 },
-    sessions: Object.fromEntries(
-      projects.map((project) => [
-        project.name,
-        {
-          project: plain(project.path),
-          prompt: '{{task}}',
-          ...defined({ accept: project.accept }),
-          ...(project.dependsOn?.length ? { dependsOn: project.dependsOn } : {}),
-        },
-      ]),
-    ),
+  const sessions = projects.map((project) => {
+    const { path, accept, dependsOn } = project;
+    const used = dependsOn?.length ? dependsOn : undefined;
+    return [project.name, { project: plain(path), prompt: '{{task}}', ...defined({ accept, dependsOn: used }) }];
   });
+  const cap = ['A hard cap in US dollars over all sessions, and how many may run at once.'];
+  const document = new Document(
+    new Map<unknown, unknown>([
+      ['version', 1],
+      ...Object.entries(defined({ name })),
+      [commented('vars', ['The task. To change it for one run: --var task="..."']), { task: { default: task } }],
+      [commented('group', cap), { maxBudgetUsd, concurrent: 3 }],
+      [commented('sessions', about), Object.fromEntries(sessions)],
+    ]),
+  );
   document.commentBefore = lines(['A workflow: one session for each project, all with the same task.', ...commands]);
-  comment(document, ['vars'], ['The task. To change it for one run: --var task="..."']);
-  comment(document, ['group'], ['A hard cap in US dollars over all sessions, and how many may run at once.']);
-  comment(document, ['sessions'], about);
   return document.toString({ lineWidth: 100 });
 }
 
@@ -66,11 +61,6 @@ function lines(texts: readonly string[]): string {
   return texts.map((text) => ` ${text}`).join('\n');
 }
 
-function comment(document: Document, [key = '']: readonly string[], texts: readonly string[]): void {
-  const { contents } = document;
-  if (!isMap(contents)) return;
-  const pair = contents.items.find((item) => isScalar(item.key) && item.key.value === key);
-  if (pair === undefined || !isScalar(pair.key)) return;
-  pair.key.commentBefore = lines(texts);
-  pair.key.spaceBefore = true;
+function commented(key: string, texts: readonly string[]): Scalar {
+  return Object.assign(new Scalar(key), { commentBefore: lines(texts), spaceBefore: true });
 }

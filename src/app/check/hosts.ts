@@ -9,11 +9,7 @@ import { wireVersion } from '../../fleet/wire.ts';
 import { formatAge, formatDuration, plural } from '../../view/format.ts';
 import type { AppContext } from '../app-context.ts';
 import { checkRedis, type FleetHost, knownFleet, withRedis } from '../fleet/init.ts';
-import { type Finding, finding, fine } from './machine.ts';
-
-const mebibyte = 1024 * 1024;
-const freeBytesLow = 1024 * mebibyte;
-const freeBytesMin = 50 * mebibyte;
+import { type Finding, finding, fine, freeBytesLow, freeBytesMin, mebibyte } from './machine.ts';
 
 /** Fails with `not-found` without a fleet, or if Redis cannot be reached. */
 export async function checkHosts(context: AppContext, root: string): Promise<Result<Finding[]>> {

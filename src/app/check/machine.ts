@@ -19,9 +19,9 @@ import { whileBusy } from '../live-runner.ts';
 import { onSignal } from '../signals.ts';
 
 const timeoutMs = 20_000;
-const mebibyte = 1024 * 1024;
-const freeBytesLow = 1024 * mebibyte;
-const freeBytesMin = 50 * mebibyte;
+export const mebibyte = 1024 * 1024;
+export const freeBytesLow = 1024 * mebibyte;
+export const freeBytesMin = 50 * mebibyte;
 
 export async function checkMachine(context: AppContext, root: Result<string>): Promise<Finding[]> {
   const { world, env, packageRoot } = context;

@@ -21,6 +21,7 @@ import {
 } from '../../git/worktrees/worktree.ts';
 import { isObject, type JsonObject } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import type { Files } from '../../system/world.ts';
 import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 
@@ -37,7 +38,7 @@ export interface TrackedWorktree {
 const bytesMax = 1024 ** 2;
 
 /** Skips incomplete entries. Fails with `corrupt-file`, with line and column. */
-function loadWorktrees(files: AppContext['world']['files'], project: FaberProject): Result<readonly TrackedWorktree[]> {
+function loadWorktrees(files: Files, project: FaberProject): Result<readonly TrackedWorktree[]> {
   const read = readProjectText(files, project.root, join(project.root, worktreesPath), bytesMax);
   if (!read.ok && read.trouble === 'does not exist') return ok([]);
   if (!read.ok)
@@ -47,11 +48,7 @@ function loadWorktrees(files: AppContext['world']['files'], project: FaberProjec
 }
 
 /** Adds the entry, or replaces the one of the same folder. */
-export function trackWorktree(
-  files: AppContext['world']['files'],
-  project: FaberProject,
-  entry: TrackedWorktree,
-): Result<void> {
+export function trackWorktree(files: Files, project: FaberProject, entry: TrackedWorktree): Result<void> {
   return change(files, project, (entries) => [
     ...entries.filter((other) => trackedOf(project, other)?.path !== entry.path),
     {
@@ -65,11 +62,7 @@ export function trackWorktree(
   ]);
 }
 
-export function untrackWorktree(
-  files: AppContext['world']['files'],
-  project: FaberProject,
-  path: string,
-): Result<void> {
+export function untrackWorktree(files: Files, project: FaberProject, path: string): Result<void> {
   return change(files, project, (entries) => entries.filter((entry) => trackedOf(project, entry)?.path !== path));
 }
 
@@ -96,7 +89,7 @@ function parse(text: string): Result<JsonObject> {
 }
 
 function change(
-  files: AppContext['world']['files'],
+  files: Files,
   project: FaberProject,
   edit: (entries: readonly unknown[]) => readonly unknown[],
 ): Result<void> {
@@ -177,7 +170,7 @@ export function viewWorktrees(
   );
 }
 
-function projectIn(files: AppContext['world']['files'], main: FaberProject, path: string): FaberProject {
+function projectIn(files: Files, main: FaberProject, path: string): FaberProject {
   return projectAt(files, path, join(path, relative(main.top, main.root)));
 }
 

@@ -39,12 +39,7 @@ export async function startDetached(
   const log = logFileFor(world, runnerLogs);
   const started = startRunner(context, group, options, log);
   if (!started.ok) return started;
-  const events = followGroup(
-    world,
-    group,
-    () => {},
-    () => {},
-  );
+  const events = followGroup(world, group);
   const outcome = await beginning(world, group.paths, events, started.value).finally(() => events.close());
   if (outcome !== 'running') return refused(world, outcome, log);
   return ok({ kind: 'running', pid: started.value.identity.pid, log });

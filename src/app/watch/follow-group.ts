@@ -20,8 +20,8 @@ export interface GroupFollower {
 export function followGroup(
   world: World,
   group: Pick<GroupReference, 'paths'>,
-  onEvent: (event: GroupEvent, state: GroupState) => void,
-  onProblem: (failure: Failure) => void,
+  onEvent: (event: GroupEvent, state: GroupState) => void = () => {},
+  onProblem: (failure: Failure) => void = () => {},
 ): GroupFollower {
   let state: GroupState | null = null;
   let lastSeq = 0;

@@ -2,7 +2,7 @@
 
 import { parseLine } from '../../claude/messages.ts';
 import type { EarlierSpending } from '../../claude/spending.ts';
-import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../claude/stream.ts';
+import { emptyStream, foldMessage, usageOf } from '../../claude/stream.ts';
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -268,46 +268,34 @@ export function samplesOf(state: GroupState): Sample[] {
 const chunkBytes = 1024 * 1024;
 
 /** One entry for each running session, except during acceptance. Times grow only with `hasRunner`. */
-export function attemptUsages(
-  world: World,
-  paths: GroupPaths,
-  state: GroupState,
-  hasRunner = false,
-): Map<SessionId, Usage> {
-  return new AttemptUsages(world, paths).of(state, hasRunner);
+export function attemptUsages(world: World, paths: GroupPaths, state: GroupState, hasRunner = false) {
+  return usageReader(world, paths)(state, hasRunner);
 }
 
+export type UsageReader = (state: GroupState, hasRunner?: boolean) => Map<SessionId, Usage>;
+
 /** For repeated calls: reads only what was added to a transcript. */
-export class AttemptUsages {
-  readonly #world: World;
-  readonly #paths: GroupPaths;
-  #readings = new Map<string, Reading>();
-
-  constructor(world: World, paths: GroupPaths) {
-    this.#world = world;
-    this.#paths = paths;
-  }
-
-  of(state: GroupState, hasRunner = false): Map<SessionId, Usage> {
+export function usageReader(world: World, groupFiles: GroupPaths): UsageReader {
+  let readings = new Map<string, Reading>();
+  return (state, hasRunner = false) => {
     const usages = new Map<SessionId, Usage>();
-    const readings = new Map<string, Reading>();
+    const before = readings;
+    readings = new Map();
     for (const id of state.running) {
       const record = state.sessions.get(id);
       const session = record?.state;
       if (record === undefined || session?.status !== 'running' || session.attempt.accepting !== undefined) continue;
       const { attempt } = session;
-      const paths = sessionPaths(this.#paths, id);
-      const { transcript } = paths;
-      const earlier = earlierThan(attempt, this.#world, paths, record);
-      const reading = this.#readings.get(attempt.id) ?? new Reading(attempt.offset, state, earlier);
+      const paths = sessionPaths(groupFiles, id);
+      const reading =
+        before.get(attempt.id) ?? startReading(attempt.offset, state, earlierThan(attempt, world, paths, record));
       readings.set(attempt.id, reading);
       // Skip an unreadable transcript; the other sessions are still counted.
-      tryPath(() => reading.readOn(this.#world, transcript));
-      usages.set(id, usageOf(reading.stream, durationOf(this.#world, transcript, attempt, hasRunner)));
+      tryPath(() => reading.readOn(world, paths.transcript));
+      usages.set(id, usageOf(reading.stream, durationOf(world, paths.transcript, attempt, hasRunner)));
     }
-    this.#readings = readings;
     return usages;
-  }
+  };
 }
 
 /** Whole milliseconds. Without a live process or a runner, the attempt counts until its last output. */
@@ -318,24 +306,21 @@ function durationOf(world: World, transcript: string, { process, startedAt }: At
   return Math.max(0, Math.round(untilMs - Date.parse(startedAt)));
 }
 
-class Reading {
-  readonly stream: AttemptStream;
-  readonly #splitter = new LineSplitter();
-  #offset: number;
+type Reading = ReturnType<typeof startReading>;
 
-  constructor(offset: number, { group }: GroupState, earlier?: EarlierSpending) {
-    this.#offset = offset;
-    this.stream = emptyStream(group.config.prices, earlier);
-  }
-
-  readOn({ files }: World, transcript: string): void {
+function startReading(from: number, { group }: GroupState, earlier: EarlierSpending | undefined) {
+  const stream = emptyStream(group.config.prices, earlier);
+  const splitter = new LineSplitter();
+  let offset = from;
+  const readOn = ({ files }: World, transcript: string): void => {
     for (;;) {
-      const chunk = files.readBytes(transcript, this.#offset, chunkBytes);
+      const chunk = files.readBytes(transcript, offset, chunkBytes);
       if (chunk.length === 0) return;
-      this.#offset += chunk.length;
-      for (const line of this.#splitter.push(chunk)) foldMessage(this.stream, parseLine(line));
+      offset += chunk.length;
+      for (const line of splitter.push(chunk)) foldMessage(stream, parseLine(line));
     }
-  }
+  };
+  return { stream, readOn };
 }
 
 // Loads the data of a report.

@@ -2,7 +2,13 @@
 import { isRun } from '../../app/live-runner.ts';
 import type { LoadedGroup } from '../../app/resolve.ts';
 import { followGroup, type GroupFollower } from '../../app/watch/follow-group.ts';
-import { AttemptUsages, type ProgressView, readGroupProgress, withoutRunner } from '../../app/watch/live-view.ts';
+import {
+  type ProgressView,
+  readGroupProgress,
+  type UsageReader,
+  usageReader,
+  withoutRunner,
+} from '../../app/watch/live-view.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
@@ -59,7 +65,7 @@ export class FileSource implements Source {
   readonly #follower: GroupFollower;
   readonly #unwatch: () => void;
   #runner: Runner;
-  readonly #usages: AttemptUsages;
+  readonly #usages: UsageReader;
   #seen: ProgressView | undefined;
   #file: FileLook | null = null;
   #isOver = false;
@@ -71,7 +77,7 @@ export class FileSource implements Source {
     this.#group = group;
     this.#events = events;
     this.#isHere = isHere;
-    this.#usages = new AttemptUsages(world, group.paths);
+    this.#usages = usageReader(world, group.paths);
     this.#runner = this.#runnerNow();
     const onEvent = (event: GroupEvent): void => {
       this.notes.take(event);
@@ -91,7 +97,7 @@ export class FileSource implements Source {
 
   /** Read only for a frame that is drawn: it is written more often than anybody can look. */
   get seen(): ProgressView {
-    if (this.#runner === 'none') return withoutRunner(this.state, this.#usages.of(this.state));
+    if (this.#runner === 'none') return withoutRunner(this.state, this.#usages(this.state));
     this.#seen ??= readGroupProgress(this.#world, this.#group.paths.progress, this.state);
     return this.#seen;
   }

@@ -15,6 +15,7 @@ import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
 import { conflictsOf, repositoryDir } from '../../git/worktrees/worktree.ts';
 import { parseOwn } from '../../store/json.ts';
+import { mergeFolderName, worktreesFolder } from '../../store/paths.ts';
 import { type ChangedFile, filesOfPatch, isLock } from '../../view/review/patch.ts';
 import { headlineOf, orderRows, type Review, type ReviewKind, type ReviewRow } from '../../view/review/review.ts';
 import {
@@ -246,10 +247,11 @@ async function withConflicts(
   group: LoadedGroup,
   outcomes: readonly Outcome[],
 ): Promise<Outcome[]> {
+  const scratch = join(worktreesFolder(group.root), mergeFolderName(group.groupId), 'review');
   const name = ({ record }: Outcome) => titleOf(group.state, record.definition.id);
   const open = outcomes.filter(({ record, compared }) => record.mergedInto === undefined && compared?.to !== undefined);
   const conflicts = async (repository: string, one: string, other: string) => {
-    const found = await conflictsOf(context, repository, one, other);
+    const found = await conflictsOf(context, repository, [one, other], scratch);
     return found.ok ? found.value : [];
   };
   const judged = new Map<Outcome, Outcome>();

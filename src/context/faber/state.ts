@@ -106,7 +106,7 @@ export function finishPhase(
   const next = order.find((name) => !done.has(name));
   const completed = next === undefined ? { status: 'completed', completed_at: at } : {};
   const changed = { ...state, phases, current_phase: next ?? 'none', updated_at: at, ...completed };
-  if (!isSessionOpen(changed)) return changed;
+  if (!isLive(changed)) return changed;
   return withRecord(changed, { ...currentSession(changed).record, phases_completed: phasesCompleted(changed) });
 }
 
@@ -132,8 +132,13 @@ export function currentSession(state: JsonObject): { readonly id?: string; reado
   return { id, record: isObject(ended) ? ended : null };
 }
 
-/** The end of the current session is not recorded yet. */
+/** The current session may go on: before a compaction its end is only noted. */
 export function isSessionOpen(state: JsonObject): boolean {
+  return isLive(state) || isCompactionDue(state);
+}
+
+/** The end of the current session is not recorded yet. */
+function isLive(state: JsonObject): boolean {
   const sessions = objectOf(state.sessions);
   const id = nonEmptyText(sessions.current_session_id);
   return id !== undefined && objectOf(sessions.current_session).session_id === id;
@@ -157,7 +162,7 @@ export function beginSession(before: JsonObject, who: Actor, { isCompacted = fal
   const sessionId = who.sessionId ?? (isSame ? current.id : inventedId(who));
   const earlier = isCompacted ? lastRecord(state, sessionId, who) : null;
   const resumed = earlier === null ? {} : { part: partOf(earlier) + 1, resumed_from: sessionId };
-  const left = isSessionOpen(state) ? intoHistory(state, current.record ?? {}) : state;
+  const left = isLive(state) ? intoHistory(state, current.record ?? {}) : state;
   const count = Math.max(Number(objectOf(left.sessions).total_sessions) || 0, historyOf(left).length);
   const record = { ...freshRecord(sessionId, who), ...resumed };
   return { state: withRecord(withSessions(left, { total_sessions: count + 1 }), record), sessionId, isNew: true };
@@ -300,7 +305,7 @@ function endForCompaction(state: JsonObject, who: Actor): JsonObject {
 
 /** The current session was ended for a compaction by a user's PreCompact hook. */
 export function isCompactionDue(state: JsonObject): boolean {
-  return !isSessionOpen(state) && currentSession(state).record?.end_reason === compaction;
+  return !isLive(state) && currentSession(state).record?.end_reason === compaction;
 }
 
 export interface LoadedArtifact {

@@ -27,9 +27,9 @@ export interface Worktree {
 
 /** All worktrees, the main one first. Fails with `worktree-failed`. */
 export async function listWorktrees(git: Git, folder: string): Promise<Result<readonly Worktree[]>> {
-  const listed = await runOwn(git, folder, ['worktree', 'list', '--porcelain', '-z']);
+  const listed = await runOwn(git, folder, ['worktree', 'list', '--porcelain']);
   if (!listed.ok) return listed;
-  return ok(listed.value.split('\0\0').flatMap((entry) => parseEntry(entry.split('\0')) ?? []));
+  return ok(listed.value.split('\n\n').flatMap((entry) => parseEntry(entry.split('\n')) ?? []));
 }
 
 function parseEntry(fields: readonly string[]): Worktree | null {
@@ -167,12 +167,12 @@ export async function mergeInto(git: Git, scratch: string, commit: string, messa
   return names.length === 0 ? gitFailure(['merge'], merged.value) : ok({ conflicts: names });
 }
 
-/** Paths on which the two commits conflict. */
+/** Paths on which the two commits conflict. `scratch`: where a git older than 2.38 merges them. */
 export async function conflictsOf(
   git: Git,
   repository: string,
-  one: string,
-  other: string,
+  [one, other]: readonly [string, string],
+  scratch: string,
 ): Promise<Result<readonly string[]>> {
   const args = ['merge-tree', '--write-tree', '--name-only', '--no-messages', '-z', one, other];
   const asked = await askOwn(git, repositoryDir(repository), args, long);
@@ -181,7 +181,13 @@ export async function conflictsOf(
   if (exitCode === 0) return ok([]);
   // The first name is that of the tree.
   if (exitCode === 1) return ok([...new Set(stdout.split('\0').slice(1))].filter((name) => name !== ''));
-  return gitFailure(args, asked.value);
+  if (exitCode !== 129) return gitFailure(args, asked.value);
+  const made = await makeScratch(git, repository, scratch, one);
+  if (!made.ok) return made;
+  const merged = await mergeInto(git, scratch, other, 'review');
+  const removed = await removeScratch(git, repository, scratch);
+  if (!merged.ok || !removed.ok) return merged.ok ? (removed as Result<never>) : merged;
+  return ok('conflicts' in merged.value ? merged.value.conflicts : []);
 }
 
 /** Whether `commit` changed one of the paths since it diverged from `other`; true when git cannot tell. */

@@ -182,3 +182,33 @@ test('review: work that conflicts, and work that breaks together, is named with 
   );
   expect(refused.code).toBe(1);
 });
+
+test('review: a git older than 2.38 finds the same conflicts in a scratch worktree', async () => {
+  const folder = join(user.folder, 'old git');
+  const program = join(folder, 'git');
+  await Bun.write(
+    program,
+    [
+      '#!/bin/sh',
+      'for word; do test "$word" = --write-tree && exit 129; done',
+      'case "$*" in *"worktree list"*-z*) exit 129;; esac',
+      `exec '${Bun.which('git')}' "$@"\n`,
+    ].join('\n'),
+  );
+  chmodSync(program, 0o755);
+  user.env.PATH = `${folder}:${user.env.PATH}`;
+  shop('old');
+  const group = user.mergeGroup('old', [
+    { name: 'left', repository: 'old', tree: { 'shared.txt': 'left\ntwo\nthree\n' } },
+    { name: 'right', repository: 'old', tree: { 'shared.txt': 'right\ntwo\nthree\n' } },
+    { name: 'apart', repository: 'old', tree: { 'docs/apart.md': 'apart\n' } },
+  ]);
+  const { rows } = await reviewOf(group.id);
+  const texts = rows.map(({ risks }) => risks.find(({ code }) => code === 'conflict')?.text ?? '');
+  expect(texts.toSorted()).toEqual([
+    '',
+    'It conflicts with 001 left (shared.txt).',
+    'It conflicts with 002 right (shared.txt).',
+  ]);
+  expect(git(user.folderOf('old'), 'worktree', 'list').split('\n')).toHaveLength(4);
+});

@@ -114,7 +114,7 @@ describe('compactions', () => {
   const noted = () =>
     noteCompaction(finishPhase(beginSession(fresh(), at(0)).state, 'frame', phasesDefault, at(0)), at(1));
 
-  test('a compaction records one end of the session', () => {
+  test('a compaction notes one end of the session, which counts as open until the next begins', () => {
     expect(historyOf(noted())).toMatchObject([
       {
         session_id: 's1',
@@ -125,7 +125,7 @@ describe('compactions', () => {
     ]);
     expect(sessionsOf(noted())).toMatchObject({ current_session_id: 's1', total_sessions: 1 });
     expect(sessionsOf(noted()).current_session).toBeUndefined();
-    expect(isSessionOpen(noted())).toBe(false);
+    expect(isSessionOpen(noted())).toBe(true);
     // Two hooks that do the same record one end.
     expect(noteCompaction(noted(), at(1))).toEqual(noted());
   });

@@ -145,11 +145,13 @@ function packName({ source }: PackSource, given: string | undefined): Result<str
   return fail('usage', `${what}: ${JSON.stringify(name.slice(0, 100))}.`, `Give one with --name: ${rule}.`);
 }
 
-function checkFree({ world }: AppContext, packs: string, name: string, { source }: PackSource): Result<void> {
+function checkFree({ world }: AppContext, packs: string, name: string, { source, ref }: PackSource): Result<void> {
   // Some file systems ignore case.
   const other = listPacks(world, packs).find((pack) => pack.name.toLowerCase() === name.toLowerCase());
   if (other === undefined) return ok(undefined);
-  const change = ['template', other.note?.source === source ? 'update' : 'remove', other.name];
+  const given = ref === undefined || ref === other.note?.ref ? [] : ['--ref', ref];
+  const isSame = other.note?.source === source;
+  const change = ['template', isSame ? 'update' : 'remove', other.name, ...(isSame ? given : [])];
   const next = advise('Give this one another name with --name, or use', change);
   const from = other.note === null ? '' : ` from ${other.note.source}`;
   return fail('duplicate', `The template pack ${other.name}${from} already exists.`, next);

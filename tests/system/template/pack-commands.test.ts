@@ -193,10 +193,10 @@ test('a taken name is refused with the next step', async () => {
   const again = await user.run('template', 'add', url(), '--name', 'team');
   expect(again).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('Use: claude-code-agent template update team\n'),
+    stderr: expect.stringContaining('or use: claude-code-agent template update team\n'),
   });
   const tagged = await user.run('template', 'add', url(), '--name', 'team', '--ref', 'v9');
-  expect(tagged.stderr).toContain('Use: claude-code-agent template update team --ref v9\n');
+  expect(tagged.stderr).toContain('or use: claude-code-agent template update team --ref v9\n');
   const other = join(user.folder, 'TEAM');
   new Repository(other).commit({ 'prompts/one.md': 'One.\n' });
   const taken = await user.run('template', 'add', other);
@@ -205,7 +205,7 @@ test('a taken name is refused with the next step', async () => {
 }, 60_000);
 
 test.each<[string[], string]>([
-  [['add', ''], 'is empty'],
+  [['add', ''], 'The location of the pack is invalid'],
   [['add', 'ext::sh -c x'], 'start a program'],
   [['add', 'http://git.example.org/x'], 'not encrypted'],
   [['add', 'nowhere'], 'does not exist'],

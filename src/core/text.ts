@@ -20,7 +20,7 @@ export function formatMoney(usd: number, estimated = false): string {
   return `${mark}$${usd.toFixed(2)}`;
 }
 
-// * core/text/: how values and foreign texts are shown. This file: the characters that must never be shown unescaped,
+// core/text/: how values and foreign texts are shown. This file: the characters that must never be shown unescaped,
 // one list for all callers that remove them.
 
 /** C0, DEL, C1 and the Unicode line separators, without newline and tab. */

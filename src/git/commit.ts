@@ -237,9 +237,20 @@ export function leftDetached(files: Files, gitDir: string): readonly string[] {
 /** For a detached HEAD git writes the commit instead of a name. */
 const leaving = /^([0-9a-f]{40,64}) [^\t]*\tcheckout: moving from [0-9a-f]{40,64} to /;
 
-/** Lines of the commits that were made in the worktree; git does not make those that a rebase starts from. */
-const madeCommit =
-  /^\w+ (\w+) [^\t]*\t(?:commit|merge|cherry-pick|revert|rebase|am|pull)\b(?!.*(?:\(start\)|fast-forward))/i;
+/**
+ * Lines of the commits that were made in the worktree; git does not make those that a rebase starts from, or to which a
+ * branch is forwarded. After the colon of a commit its subject follows, which may have any words.
+ */
+const madeCommit = new RegExp(
+  [
+    /^\w+ (\w+) [^\t]*\t/,
+    /(?![^:]*\(start\)|(?:merge|pull)[^:]*: fast-forward)/,
+    /(?:commit|merge|cherry-pick|revert|rebase|am|pull)\b/,
+  ]
+    .map(({ source }) => source)
+    .join(''),
+  'i',
+);
 
 /** None when git keeps no reflog. */
 function readLog(files: Files, gitDir: string): readonly string[] {

@@ -208,10 +208,14 @@ export function findRepository(files: Files, folder: string): FoundRepository | 
   }
 }
 
-/** Whether the folder is the root of a worktree of the repository. If not, git may answer for an enclosing one. */
+/**
+ * Whether the real path is the root of a linked worktree of the repository. If not, git may answer for an enclosing
+ * one; and a session could replace its worktree by a symlink to the user's checkout.
+ */
 export function isWorktreeOf(files: Files, repository: string, path: string): boolean {
+  if (files.entryKind(path) !== 'folder' || files.entryKind(join(path, '.git')) !== 'file') return false;
   const found = findRepository(files, path);
-  return found?.top === files.realPath(path) && found?.repository === (files.realPath(repository) ?? repository);
+  return found?.top === path && found.repository === (files.realPath(repository) ?? repository);
 }
 
 function search(files: Files, folder: string): FoundRepository | null {

@@ -142,7 +142,7 @@ async function textAt(git: Git, top: string, revision: string | undefined, path:
   return asked.ok && asked.value.exitCode === 0 ? asked.value.stdout : null;
 }
 
-// * Entries of manifests: a session may add dependencies to the same file.
+// Entries of manifests: a session may add dependencies to the same file.
 
 /** Keys of package.json that configure what tests and checks do. */
 const toolKeys = ['jest', 'vitest', 'mocha', 'ava', 'nyc', 'c8', 'tap', 'eslintConfig', 'babel'];
@@ -231,7 +231,7 @@ export async function putGuarded(
 
 const pathsAtOnce = 200;
 
-// * What the commands reach: script files that they run, and scripts of manifests that they name.
+// What the commands reach: script files that they run, and scripts of manifests that they name.
 
 interface Reached {
   /** Paths from the top. */

@@ -79,6 +79,8 @@ export async function checkTarget(git: Git, { repository, branch, checkouts }: M
     return fail('usage', message, 'Finish or abort it, then merge again.');
   }
   for (const checkout of checkouts) {
+    const free = await checkFree(git, checkout, branch);
+    if (!free.ok) return free;
     // Changes inside a submodule do not matter here.
     const args = ['status', '--porcelain', '-z', '--untracked-files=no', '--no-renames', '--ignore-submodules=dirty'];
     const status = await runOwn(git, checkout, args);
@@ -91,6 +93,26 @@ export async function checkTarget(git: Git, { repository, branch, checkouts }: M
     return fail('usage', `${message}${quotedNames(changed)}.`, 'Commit or stash them, then merge again.');
   }
   return ok(undefined);
+}
+
+/** Files in a worktree's git directory that mark an unfinished operation. */
+const unfinished: Readonly<Record<string, string>> = {
+  MERGE_HEAD: 'in the middle of a merge',
+  CHERRY_PICK_HEAD: 'in the middle of a cherry-pick',
+  REVERT_HEAD: 'in the middle of a revert',
+  'index.lock': 'locked by another git command',
+};
+
+/** Moves would fail halfway, or end in the user's own merge. */
+async function checkFree(git: Git, checkout: string, branch: string): Promise<Result<void>> {
+  const gitDir = await runOwn(git, checkout, ['rev-parse', '--absolute-git-dir']);
+  if (!gitDir.ok) return gitDir;
+  const folder = gitDir.value.replace(/\n$/, '');
+  const found = Object.entries(unfinished).find(([name]) => git.world.files.entryKind(join(folder, name)) !== null);
+  if (found === undefined) return ok(undefined);
+  const message = `${checkout}, where ${quoted(branch)} is checked out, is ${found[1]}.`;
+  const next = found[0] === 'index.lock' ? `If no git command runs there, remove ${join(folder, found[0])}.` : '';
+  return fail('usage', message, `Finish or abort it, then merge again. ${next}`.trim());
 }
 
 export interface ChangedPath {
@@ -148,6 +170,27 @@ export async function checkRoom(git: Git, target: MergeTarget, to: string): Prom
   return ok(undefined);
 }
 
+/** The same for commits that are not merged yet, as far as it can be predicted. */
+export async function checkRoomBefore(
+  git: Git,
+  target: MergeTarget,
+  sources: readonly string[],
+): Promise<Result<void>> {
+  // A file that one session adds and a later one removes never appears.
+  const args = ['merge-base', '--independent', ...sources];
+  const last = sources.length === 0 ? ok('') : await runOwn(git, repositoryDir(target.repository), args);
+  if (!last.ok) return last;
+  for (const source of last.value.split('\n').filter((line) => line !== '')) {
+    const parted = await askOwn(git, repositoryDir(target.repository), ['merge-base', target.commit, source]);
+    if (!parted.ok) return parted;
+    // A file removed only by the target is in the source, but the merge does not restore it.
+    const commit = parted.value.exitCode === 0 ? parted.value.stdout.trim() : target.commit;
+    const room = await checkRoom(git, { ...target, commit }, source);
+    if (!room.ok) return room;
+  }
+  return ok(undefined);
+}
+
 /** The nearest non-folder above the path, unless it is tracked and removed; null when the path is free. */
 function obstacleAbove(
   { world: { files } }: Git,
@@ -163,7 +206,7 @@ function obstacleAbove(
   return null;
 }
 
-// * Moves branches of several repositories, all or none, and their checkouts; after a crash a second call
+// Moves branches of several repositories, all or none, and their checkouts; after a crash a second call
 // finishes.
 
 export interface Settlement {

@@ -476,7 +476,7 @@ function eventsOf(content: ReplyContent): string[] {
   return parts;
 }
 
-// * Sessions with an output schema: claude offers the model a tool for the answer, and without a call of it the
+// Sessions with an output schema: claude offers the model a tool for the answer, and without a call of it the
 // session fails. A script that says nothing of it gets one with an answer made from the schema.
 
 const structuredTool = 'StructuredOutput';

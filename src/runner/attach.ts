@@ -158,7 +158,7 @@ function label(state: GroupState, record: SessionRecord): string {
   return sessionReference(state, record).slice(state.group.id.length + 1);
 }
 
-// * If the attach command dies, its claude is ended, the cost is read from claude's files, and the session returns
+// If the attach command dies, its claude is ended, the cost is read from claude's files, and the session returns
 // to the group.
 
 /** Attached sessions whose command is gone and whose end is not being recorded yet. */

@@ -202,7 +202,7 @@ export function followLog(
   return { look, close: end };
 }
 
-// * The text of an event log (pure): one header line with the version, then one event per line. A reader takes
+// The text of an event log (pure): one header line with the version, then one event per line. A reader takes
 // complete lines only; the next writer cuts off a partial line at the end. A damaged complete line is an error.
 
 /** Raised when an older program would misunderstand the new lines. */

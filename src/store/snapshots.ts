@@ -95,7 +95,7 @@ export function delayedAction({ clock }: World, state: GroupState, longestMs: nu
   };
 }
 
-// * meta.json of groups and sessions (pure): snapshots of the state for people, `jq` and fast listings; the
+// meta.json of groups and sessions (pure): snapshots of the state for people, `jq` and fast listings; the
 // program itself uses the log.
 
 export interface SessionSummary {

@@ -108,7 +108,7 @@ export function waitForEnded(pid: number): void {
   libc().linux?.waitpid(pid, null, doNotWait);
 }
 
-// * Locks between processes by flock(2): the system frees them when their holder ends in any way. A lock file is
+// Locks between processes by flock(2): the system frees them when their holder ends in any way. A lock file is
 // never removed, because the removed and the new file could both be locked.
 
 /** Looking up the holder takes the lock (shared) for an instant, so a refusal without a live holder is retried. */

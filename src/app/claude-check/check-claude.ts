@@ -190,7 +190,7 @@ async function checkCap(sandbox: Sandbox): Promise<CheckResult[]> {
   ];
 }
 
-// * The sandbox for checks: an empty home, made-up logins and a scripted model. Starts claude and reads its output
+// The sandbox for checks: an empty home, made-up logins and a scripted model. Starts claude and reads its output
 // with the functions that the runner uses for workers.
 
 /** Variables that programs need to start; no address, proxy or login. */

@@ -8,6 +8,7 @@ import type { Git } from '../../git/git.ts';
 import { ignoredSentence } from '../../git/leftover-files.ts';
 import {
   checkRoom,
+  checkRoomBefore,
   checkTarget,
   type MergeTarget,
   readTarget,
@@ -81,7 +82,7 @@ export async function mergeGroup(
   const begun = await beginMerge(context, writer, options);
   if (!begun.ok) return begun;
   const { bench, mergePlan } = begun.value;
-  const prepared = await prepare(bench, mergePlan);
+  const prepared = await prepare(bench, mergePlan, options.dryRun);
   if (!prepared.ok) return prepared;
   const report = {
     outcome: 'nothing' as MergeReport['outcome'],
@@ -118,13 +119,21 @@ async function ignoredNotes(
   return notes;
 }
 
-async function prepare(bench: MergeSandbox, { repositories }: MergePlan): Promise<Result<Prepared[]>> {
+async function prepare(
+  bench: MergeSandbox,
+  { repositories }: MergePlan,
+  isDryRun = false,
+): Promise<Result<Prepared[]>> {
   const prepared: Prepared[] = [];
   for (const plan of repositories) {
     const target = await readTarget(bench.git, plan.repository, plan.into);
     if (!target.ok) return target;
     const free = await checkTarget(bench.git, target.value);
     if (!free.ok) return free;
+    // A merge checks this for the commits that it makes.
+    const sources = isDryRun ? plan.items.map(({ source }) => source) : [];
+    const room = await checkRoomBefore(bench.git, target.value, sources);
+    if (!room.ok) return room;
     prepared.push({ plan, target: target.value });
   }
   return ok(prepared);

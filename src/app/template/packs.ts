@@ -229,7 +229,7 @@ function checkPack(
   return ok({ root, paths: entries.map(({ path }) => path), templates: names.sort(), strays: strays.map(shown) });
 }
 
-// * Installed template packs: one folder each below the user's templates, with a pack.json that names its source.
+// Installed template packs: one folder each below the user's templates, with a pack.json that names its source.
 // A pack is fetched and checked under another name and then renamed. The next command removes what a crash left
 // behind.
 

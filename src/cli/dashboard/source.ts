@@ -186,7 +186,7 @@ interface FileLook {
   readonly mtimeMs: number;
 }
 
-// * The end of a session's transcript as people read it, with what the log tells of its attempts and of what the
+// The end of a session's transcript as people read it, with what the log tells of its attempts and of what the
 // user said; kept up to date by looking at the file.
 
 /** How far from its end a transcript is read, bytes. */

@@ -27,7 +27,7 @@ export function retryFailedCommand(state: GroupState): CommandLine {
 }
 
 export function resumeSessionCommand(state: GroupState, record: SessionRecord, ...more: CommandLine): CommandLine {
-  return ['session', 'resume', sessionReference(state, record), ...more, ...rehearsed(state)];
+  return ['session', 'resume', sessionReference(state, record), ...more, ...(isRehearsal(state) ? ['--rehearse'] : [])];
 }
 
 /** Doubles a session's own cap and resumes it. */
@@ -46,7 +46,7 @@ export function sessionReference({ group }: GroupState, { definition: { id, name
 }
 
 function rehearsed(state: GroupState): CommandLine {
-  return isRehearsal(state) ? ['--rehearse'] : [];
+  return isRehearsal(state) ? ['--rehearse', ...(state.run?.keep ? ['--keep'] : [])] : [];
 }
 
 /** Raises the cap when the group's budget is exhausted: otherwise the command would have no effect. */

@@ -105,7 +105,7 @@ function takeOverOf(
   throw new IllegalEvent(`session ${sessionId} is not attached by ${attachmentId}`);
 }
 
-// * Attempts on machines that were lost. What they may have cost besides what is known is held (Usage.heldUsd),
+// Attempts on machines that were lost. What they may have cost besides what is known is held (Usage.heldUsd),
 // until the machine comes back and tells, or a person settles it.
 
 /** US dollars that a lost attempt may have cost besides its known cost. */

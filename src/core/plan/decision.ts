@@ -176,7 +176,7 @@ export function loggedContext(state: GroupState, nowMs: number): SchedulingConte
   return { ...context, gate: { untilMs, mayProbe: false, isThrottled: isThrottled(state) } };
 }
 
-// * Why a session that is not running does not run: one answer, made by the rules that start sessions
+// Why a session that is not running does not run: one answer, made by the rules that start sessions
 // (plan/schedule.ts) and read by everything that tells of it.
 
 export interface WaitReason {

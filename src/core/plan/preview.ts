@@ -218,7 +218,7 @@ function sum(spreads: readonly Spread[]): Spread {
   return spreads.reduce((total, { p50, p90 }) => ({ p50: total.p50 + p50, p90: total.p90 + p90 }), { p50: 0, p90: 0 });
 }
 
-// * The likely cost of sessions, from earlier ones of the same kind. Without history there is no estimate: users
+// The likely cost of sessions, from earlier ones of the same kind. Without history there is no estimate: users
 // would rely on an invented figure.
 
 export interface Sample {
@@ -285,7 +285,7 @@ function nearestRank(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] as number;
 }
 
-// * The remaining time of a run, from the times of earlier sessions of the same kind. Without history there is no
+// The remaining time of a run, from the times of earlier sessions of the same kind. Without history there is no
 // estimate.
 
 /** Share of its usual time that an overdue session is assumed to need. */

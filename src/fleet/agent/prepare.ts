@@ -218,7 +218,7 @@ async function setUp(
   return ok(undefined);
 }
 
-// * The worktree of a session from elsewhere: its commits are pushed into a bare repository of this host, one for each
+// The worktree of a session from elsewhere: its commits are pushed into a bare repository of this host, one for each
 // repository of a user, and its files lie as they lay there, changed and new ones as such.
 
 export interface RemoteWorktree {

@@ -3,7 +3,7 @@
  * whether all work was merged.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { shellWord } from '../../../src/core/advice.ts';
 import { type MergeGroup, MergeUser, type WorkSketch } from '../../support/cli/merge-ground.ts';
@@ -150,4 +150,23 @@ test('without work on a branch nothing is merged, and the exit code reports it',
     code: 0,
     stdout: expect.stringContaining('nothing to merge'),
   });
+}, 20_000);
+
+test('--dry-run names a file in the way', async () => {
+  const group = user.mergeGroup('shop', [
+    { name: 'a', repository: one, tree: { 'new.txt': 'a\n', 'gone later.txt': 'x\n' } },
+    { name: 'b', repository: one, after: ['a'], tree: { 'gone later.txt': null } },
+    { name: 'c', repository: one, tree: { 'known.txt': 'same\n' } },
+  ]);
+  // Files that the target gained or lost meanwhile do not conflict, nor does a path whose file is deleted.
+  user.repository(one).commit({ 'known.txt': 'same\n', 'shared.txt': null });
+  writeTree(user.folderOf(one), { 'gone later.txt': 'mine', 'shared.txt': 'mine' });
+  expect(await merge(group, '--dry-run')).toMatchObject({ code: 0 });
+  writeFileSync(join(user.folderOf(one), 'new.txt'), 'mine');
+  const before = user.snapshot(one);
+  const refused = await merge(group, '--dry-run');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(`Untracked files in ${user.folderOf(one)}`);
+  expect(refused.stderr).toContain('"new.txt"');
+  expect(user.snapshot(one)).toEqual(before);
 }, 20_000);

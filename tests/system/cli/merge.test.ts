@@ -3,7 +3,7 @@
  * refused merge leaves every repository, checkout and the group unchanged.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { shellWord } from '../../../src/core/advice.ts';
 import { type MergeGroup, MergeUser, type RepositoryState, type WorkSketch } from '../../support/cli/merge-ground.ts';
@@ -203,7 +203,7 @@ describe('refused before anything is tried', () => {
     await expectRefused(group, 2, [user.folderOf(two), 'README.md']);
   });
 
-  test('a checkout in the middle of a merge or a rebase', async () => {
+  test('a checkout in the middle of a merge or a rebase, or locked by git', async () => {
     const group = user.mergeGroup('shop', shop);
     const folder = user.folderOf(two);
     git(folder, 'branch', 'other');
@@ -212,11 +212,15 @@ describe('refused before anything is tried', () => {
     user.repository(two).commit({ 'shared.txt': 'theirs\n' });
     git(folder, 'checkout', '--quiet', 'main');
     expect(() => git(folder, 'merge', 'other')).toThrow();
-    await expectRefused(group, 2, [folder, 'has uncommitted changes: "shared.txt"']);
+    await expectRefused(group, 2, [folder, 'in the middle of a merge']);
     git(folder, 'merge', '--abort');
     expect(() => git(folder, 'rebase', 'other')).toThrow();
     await expectRefused(group, 2, ['in the middle of a rebase']);
     git(folder, 'rebase', '--abort');
+    const lock = join(folder, '.git', 'index.lock');
+    writeFileSync(lock, '');
+    await expectRefused(group, 2, ['locked by another git command', lock]);
+    rmSync(lock);
     expect(await merge(group)).toMatchObject({ code: 0 });
   }, 20_000);
 

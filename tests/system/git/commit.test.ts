@@ -4,7 +4,7 @@
  * branches are unchanged.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Workspace } from '../../../src/core/group.ts';
 import { commitWork } from '../../../src/git/commit.ts';
@@ -144,7 +144,7 @@ test('a nested repository is reported and not committed', async () => {
 test('work on another branch that started from ours is moved onto ours', async () => {
   commitOnBranch('First', { 'c.txt': 'c\n' });
   run('checkout', '--quiet', '-b', 'feature/login');
-  const own = commitOnBranch('Second', { 'd.txt': 'd\n' });
+  const own = commitOnBranch('Document fast-forward (start)', { 'd.txt': 'd\n' });
   write({ 'e.txt': 'e\n' });
   const done = value(await commit());
   isHome();
@@ -291,4 +291,10 @@ test('in a folder that is no longer a worktree nothing is committed', async () =
   expect(failure(await commit()).reason).toBe('worktree-failed');
   expect(() => git(rig.folder, 'rev-parse', 'HEAD')).toThrow();
   rmSync(join(rig.folder, '.git'), { recursive: true });
+});
+
+test('a worktree that was replaced by a symlink to the original is not committed', async () => {
+  rmSync(workspace.path, { recursive: true });
+  symlinkSync(rig.repository.folder, workspace.path);
+  expect(failure(await commit()).reason).toBe('worktree-failed');
 });

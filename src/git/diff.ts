@@ -239,7 +239,7 @@ export async function withIndexCopy<T>(
 
 // Unfinished operations in a session's worktree: a rebase, an unresolved conflict.
 
-/** An unfinished rebase or unfinishedSeries of commits is on no branch, so only its author can decide how it ends. */
+/** An unfinished rebase or series of commits is on no branch, so only its author can decide how it ends. */
 const unfinishedSeries = [
   ['rebase-merge', 'a rebase', 'git rebase --continue or git rebase --abort'],
   ['rebase-apply', 'a rebase or a series of patches', 'git rebase --continue or git am --continue'],
@@ -251,7 +251,7 @@ export interface UnfinishedOperation {
   readonly command: string;
 }
 
-/** Null without an unfinished unfinishedSeries of commits. */
+/** Null without an unfinished series of commits. */
 export function unfinishedOperation({ world: { files } }: Git, gitDir: string): UnfinishedOperation | null {
   const found = unfinishedSeries.find(([name]) => files.info(join(gitDir, name)) !== null);
   return found === undefined ? null : { what: found[1], command: found[2] };

@@ -105,13 +105,26 @@ export class AskingUser {
     return (await this.user.json<{ items: Waiting[] }>('inbox')).items;
   }
 
-  /** Waits until this many items are open. */
+  /**
+   * Waits until this many items are open, and claude has written their calls to its conversations: it asks first and
+   * writes some 100 ms later. Killed in between, it does not know its call, and the scripted model repeats it.
+   */
   async asked(count: number): Promise<Waiting[]> {
     for (;;) {
       const items = await this.inbox();
-      if (items.length >= count) return items;
+      if (items.length >= count && items.every((item) => this.#isSaved(item))) return items;
       await Bun.sleep(50);
     }
+  }
+
+  #isSaved({ id, group }: Waiting): boolean {
+    const opened = this.events(group).find(({ type, item }) => type === 'item_opened' && item === id);
+    const files = new Bun.Glob('**/projects/*/**/*.jsonl').scanSync({
+      cwd: this.user.folder,
+      dot: true,
+      absolute: true,
+    });
+    return [...files].some((path) => readFileSync(path, 'utf8').includes(String(opened?.toolUseId)));
   }
 
   events(group: string): { readonly type: string; readonly [field: string]: unknown }[] {

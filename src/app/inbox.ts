@@ -96,7 +96,7 @@ function findItem(context: AppContext, reference: string): Result<FoundItem> {
   const found = all.filter(({ item }) => item.id.startsWith(reference));
   const [first, second] = found;
   const ofGroup = first === undefined ? loadReferredGroup(context, reference) : undefined;
-  const wave = ofGroup?.ok ? openWaveItem(ofGroup.value.state) : undefined;
+  const wave = ofGroup?.ok ? ofGroup.value.state.waves.items.at(-1) : undefined;
   if (ofGroup?.ok && wave !== undefined) return ok({ group: ofGroup.value, item: wave });
   if (first === undefined) return fail('not-found', `There is no item ${quoted(reference)}.`, see('inbox'));
   if (second === undefined) return ok(first);
@@ -114,6 +114,7 @@ function onlyItemOf(context: AppContext, reference: string): Result<FoundItem> {
   return ok({ group: session.value, record, item });
 }
 
+/** The group as it is after the answer. */
 export interface Answered extends FoundItem {
   readonly by: Done['by'];
 }
@@ -128,15 +129,17 @@ export async function answerItem(
   if (!found.ok) return found;
   const { group, record, item } = found.value;
   if (item.state !== 'open') return fail('usage', closedText(item), '');
-  if (record === undefined) {
-    const command = waveCommand(item.id, given);
-    if (!command.ok) return command;
-    const decided = await submit(context, group, command.value);
-    return decided.ok ? ok({ ...found.value, by: decided.value.by }) : decided;
-  }
-  const sessionId = record.definition.id;
-  const done = await submit(context, group, { kind: 'answer-item', sessionId, item: item.id, given });
-  return done.ok ? ok({ ...found.value, by: done.value.by }) : done;
+  const command: Result<CommandOf<'answer-item' | 'decide-wave'>> =
+    record === undefined
+      ? waveCommand(item.id, given)
+      : ok({ kind: 'answer-item', sessionId: record.definition.id, item: item.id, given });
+  if (!command.ok) return command;
+  const done = await submit(context, group, command.value);
+  if (!done.ok) return done;
+  const now = loadReferredGroup(context, group.groupId);
+  if (!now.ok) return now;
+  const current = record && now.value.state.sessions.get(record.definition.id);
+  return ok({ group: now.value, item, by: done.value.by, ...defined({ record: current }) });
 }
 
 function waveCommand(item: string, { text, options, note, always }: GivenAnswer): Result<CommandOf<'decide-wave'>> {

@@ -6,6 +6,7 @@ import type { EventBody, ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, SessionId } from '../core/group.ts';
 import { goOnCommand, retryFailedCommand } from '../core/plan/advice.ts';
+import { hasAnswered } from '../core/plan/plan.ts';
 import type { GroupState } from '../core/state.ts';
 
 export interface RunStartOptions {
@@ -34,7 +35,10 @@ export function startEvents(state: GroupState, options: RunStartOptions): Result
   }
   const failed = sessionsWith(state, 'failed');
   const isAsked =
-    options.retryFailed || options.only !== undefined || failed.some((session) => isQueued(state, session));
+    options.retryFailed ||
+    options.only !== undefined ||
+    failed.some((session) => isQueued(state, session)) ||
+    hasAnswered(state);
   if (state.status === 'failed' && !isAsked) return refuseFailed(state, failed);
   const mixed = refuseMixing(state, options.run);
   if (mixed) return mixed;

@@ -96,7 +96,7 @@ export function defineAnswer(command: Command, context: Context): void {
           context.stdout.json({ item: item.id, group: group.groupId, session, answer: words });
           return;
         }
-        const hasMore = record !== undefined && openItems(record).length > 1;
+        const hasMore = record !== undefined && openItems(record).length > 0;
         const goesOn = by === 'runner' ? 'The session continues.' : '';
         const then = hasMore ? 'More questions are open.' : goesOn;
         const next = by === 'log' ? adviceText(advise('Next', goOnCommand(group.state))) : then;

@@ -13,6 +13,7 @@ import type { SessionRecord } from '../session-state.ts';
 import { moneyUsd, sessionNamePattern } from '../setting-values.ts';
 import { type GroupState, isRehearsal } from '../state.ts';
 import { isBudgetExhausted } from './budget.ts';
+import { hasAnswered } from './plan.ts';
 
 export function runCommand(state: GroupState, ...more: CommandLine): CommandLine {
   return ['group', 'run', state.group.id, ...rehearsed(state), ...more];
@@ -113,7 +114,8 @@ function heldRecord({ reason, sessions }: GroupState): SessionRecord | undefined
 
 /** The group may have enough budget while a session has spent its own cap. */
 export function goOnCommand(state: GroupState): CommandLine {
-  if (state.status === 'failed' && state.counts.failed > 0) return retryFailedCommand(state);
+  if (state.status === 'failed' && state.counts.failed > 0)
+    return hasAnswered(state) ? runCommand(state, ...raisedBudget(state)) : retryFailedCommand(state);
   const dry = state.reason === 'budget' && !state.budgetExceeded ? drySession(state) : undefined;
   return dry === undefined ? resumeCommand(state, ...raisedBudget(state)) : raiseSessionCommand(state, dry);
 }

@@ -116,6 +116,14 @@ const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
   'waits-for-answer',
 ]);
 
+/** A session waited for a decision, which has been made: it continues although others of its group have failed. */
+export function hasAnswered({ sessions }: GroupState): boolean {
+  return [...sessions.values()].some(
+    ({ state, queued }) =>
+      queued && state.status === 'paused' && (state.reason === 'guard-changed' || state.reason === 'waits-for-answer'),
+  );
+}
+
 /** It starts as soon as there is a slot and its group is not blocked. */
 export function isReady(state: GroupState, record: SessionRecord): boolean {
   const { status } = record.state;

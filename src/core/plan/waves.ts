@@ -65,10 +65,12 @@ function ruleFailures({ group }: GroupState, results: WaveResults, quoteUsd: num
 
 function resultsText(state: GroupState, { size, accepted, cost }: WaveResults, failures: readonly string[]): string {
   const rest = restCount(state);
-  const done = `Wave ${state.waves.allowed} of ${waveCount(state)}: ${accepted} of ${size} sessions accepted`;
+  const sessions = size === 1 ? 'session' : 'sessions';
+  const done = `Wave ${state.waves.allowed} of ${waveCount(state)}: ${accepted} of ${size} ${sessions} accepted`;
   const why = failures.length === 0 ? '' : ` The rule does not let the next wave start: ${failures.join('; ')}.`;
   const price = formatMoney((cost / Math.max(1, size)) * rest);
-  return `${done}, ${formatMoney(cost)} spent.${why} At this price the other ${rest} cost ${price}.`;
+  const verb = rest === 1 ? 'costs' : 'cost';
+  return `${done}, ${formatMoney(cost)} spent.${why} At this price the other ${rest} ${verb} ${price}.`;
 }
 
 /** The end of the run when only a decision is missing; null otherwise. */

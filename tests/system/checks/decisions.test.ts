@@ -25,11 +25,15 @@ const reasonOf = (group: GroupFixture) => {
 /** With a test that is there before the session, which then changes it. */
 function withTest(fields: object = {}): GroupFixture {
   const group = makeInRepositories([{ name: 'a', in: 'app', fields: { ...isolated, ...fields } }]);
+  commitTest(group);
+  return group;
+}
+
+function commitTest(group: GroupFixture): void {
   writeTree(group.project('app'), { 'test/a.txt': 'old\n' });
   Bun.spawnSync(['git', 'add', '-A'], { cwd: group.project('app') });
   const identity = ['-c', 'user.name=T', '-c', 'user.email=t@example.org'];
   Bun.spawnSync(['git', ...identity, 'commit', '-qm', 'Test'], { cwd: group.project('app') });
-  return group;
 }
 
 test('a change of tests waits for a decision; denied with a sentence, it goes back', async () => {
@@ -73,6 +77,27 @@ test('a change of tests waits for a decision; denied with a sentence, it goes ba
   expect(await group.run(rig.env).result).toMatchObject({ status: 'completed' });
   expect(readFileSync(group.session('a').acceptLog, 'utf8')).toBe(logs);
   expect(recordOf(group, 'a')?.evidence?.guarded).toEqual([{ path: 'test/a.txt', change: 'changed' }]);
+});
+
+test('allowed in a group where another session failed, the advised command does not try that one again', async () => {
+  const group = makeInRepositories([
+    { name: 'a', in: 'app', fields: isolated },
+    { name: 'b', in: 'lib', fields: { ...isolated, accept: 'false', acceptRetries: 0 } },
+  ]);
+  commitTest(group);
+  const run = group.run(rig.env);
+  await work(group, 'b', { 'new.txt': 'new\n' });
+  await work(group, 'a', { 'test/a.txt': 'new\n' });
+  await run.result;
+  expect(reasonOf(group)).toBe('guard-changed');
+  const cli = (...args: string[]) =>
+    runInProcess({ args, cwd: '/', env: { HOME: '/nonexistent', CLAUDE_CODE_AGENT_HOME: group.root } });
+  const { stdout } = await cli('answer', inboxOf(group.state())[0]?.id ?? '', 'allow');
+  expect(stdout).toMatch(new RegExp(`Next: claude-code-agent group run ${group.groupId}$`, 'm'));
+  expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(recordOf(group, 'a')?.state.status).toBe('completed');
+  const turns = (name: string) => rig.invocations.filter((one) => one.claudeSessionId === group.claudeId(name)).length;
+  expect([turns('a'), turns('b')]).toEqual([1, 1]);
 });
 
 test('with prove, a change that its tests do not need is sent back, then fails', async () => {

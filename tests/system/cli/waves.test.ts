@@ -119,7 +119,10 @@ test('stop ends the run with the rest pending, and the next run asks again', asy
   });
   expect((await nightUser.start('group', 'run', group, '--output', 'quiet').finished).code).toBe(3);
   const before = (await nightUser.json<Inbox>('inbox')).items;
+  expect(before[0]?.text).toContain('1 of 1 session accepted');
   await nightUser.ok('answer', before[0]?.id ?? '', 'stop');
+  const again = await nightUser.run('answer', 'rename', 'continue');
+  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('already answered: stop') });
   expect((await nightUser.json<Inbox>('inbox')).items).toEqual([]);
   expect(await nightUser.ok('group', 'show', group)).toContain(
     'Stopped after wave 1 of 2: 2 sessions were not started.',

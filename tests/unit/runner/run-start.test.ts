@@ -4,8 +4,9 @@
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, RunInfo } from '../../../src/core/event.ts';
+import { goOnCommand } from '../../../src/core/plan/advice.ts';
 import { type RunStartOptions, startEvents } from '../../../src/runner/run-start.ts';
-import { CoreLog, runnerIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
+import { attemptId, CoreLog, runnerIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
 
 const [a, b, c] = [sid(1), sid(2), sid(3)];
 const run: RunInfo = { id: 'next', runner: runnerIdentity };
@@ -46,6 +47,19 @@ describe('failed sessions at the start of a run', () => {
     expect(begin(poor)).toMatchObject({ ok: false, failure: { reason: 'sessions-failed', next: resume } });
     expect(begin(poor, { retryFailed: true })).toMatchObject({ ok: true });
     expect(begin(poor, { only: [b] })).toMatchObject({ ok: true });
+  });
+
+  test('a session whose question was answered goes on although another one failed, which stays failed', () => {
+    const request = { kind: 'guard', text: 'test/a.txt changed', options: ['allow', 'deny'], input: {} } as const;
+    const item = { sessionId: b, item: 'one' } as const;
+    const calls = { requestId: 'r', toolUseId: 't', tool: 'check' } as const;
+    const log = three().start(a).start(b).fail(a);
+    log.add({ type: 'item_opened', ...item, attemptId: attemptId(b, 1), ...request, ...calls });
+    log.pause(b, undefined, 'guard-changed').add({ type: 'group_failed', reason: 'sessions-failed', message: 'x' });
+    expect(begin(log).ok).toBe(false);
+    log.add({ type: 'item_answered', ...item, by: 'user', answer: { text: 'allow' } });
+    expect(goOnCommand(log.state)).toEqual(['group', 'run', log.state.group.id]);
+    expect(retriedBy(log)).toEqual([]);
   });
 
   test('a failure that a person can fix is retried without a request, and no other failure is', () => {

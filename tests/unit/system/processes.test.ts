@@ -184,7 +184,11 @@ test('the mark finds the worker and a grandchild in its own session, but no part
   const worker = shell.start('setsid sleep 600 & echo $!; sleep 600 & echo $!; wait', { CCA_TEST_MARK: attempt });
   const other = shell.start('exec sleep 600', { CCA_TEST_MARK: `${attempt}0`, XCCA_TEST_MARK: attempt });
   const children = await shell.printed(2);
-  const found = processes.findMarked('CCA_TEST_MARK', attempt);
+  // Its environment cannot be read while a child becomes `sleep`.
+  const found = await eventually(() => {
+    const marked = processes.findMarked('CCA_TEST_MARK', attempt);
+    return marked.length >= 3 && marked;
+  });
   expect(found.sort(byPid)).toEqual([worker.identity, ...children].sort(byPid));
   expect(processes.findMarked('CCA_TEST_MARK', attempt.slice(1))).toEqual([]);
   expect(processes.isAlive(other.identity)).toBe(true);

@@ -44,10 +44,17 @@ export const skippedTest = patternOf([
   String.raw`\bpytest\.(?:skip|xfail|importorskip|exit)\(|\bself\.skipTest\(|\braise SkipTest\b`,
   String.raw`\bpytest_ignore_collect\b|\bcollect_ignore|\bpytest_collection_modifyitems\b`,
   String.raw`\b(?:skip|todo|only):\s*(?:true|['"\x60])`,
-  String.raw`\bt\.(?:Skip|SkipNow|Skipf)\(|#\[ignore\b|@(?:Ignore|Disabled)\b`,
+  String.raw`\bt\.(?:Skip|SkipNow|Skipf)\(|#\[ignore\b|@(?:Ignore|Disabled)\b|\[Ignore\b|\bSkip\s*=\s*"`,
+  String.raw`^\s*[xf](?:it|specify|describe|context)\s+['"]|@tag :?skip\b|\bXCTSkip|\bmarkTest(?:Skipped|Incomplete)\(`,
+]);
+/** Tests are switched off where a build is described. */
+export const switchedOffTests = patternOf([
+  String.raw`^\s*(?:test|harness)\s*=\s*false|<(?:skipTests|skipITs|maven\.test\.skip|testFailureIgnore)>\s*true`,
+  String.raw`\b(?:is)?[iI]gnoreFailures\s*=?\s*true|^\s*(?:test\.)?enabled\s*=\s*false|^\s*autotests\s*=\s*false`,
 ]);
 /** Failures are ignored, or fewer files are checked. */
 export const ignoredFailure = patternOf([
+  switchedOffTests.source,
   String.raw`\|\|\s*(?::|(?:true|exit 0|echo)\b)|(?:^|[;&|\s"'])exit 0\b|\bset \+e\b|(?:process|sys)\.exit\(0?\)`,
   String.raw`\bos\._exit\(|--passWithNoTests|continue-on-error:\s*true|\bif:\s*(?:false|.*\{ *false)`,
   String.raw`--(?:ignore|exclude|deselect|skip)\b|\b(?:testPathIgnorePatterns|exclude|ignorePatterns)\b`,
@@ -59,8 +66,9 @@ export const assertion = patternOf([
   String.raw`\bt\.(?:Error|Errorf|Fatal|Fatalf|is|same|ok|equal)\(`,
 ]);
 export const testCase = patternOf([
-  String.raw`\b(?:it|test|specify|scenario)(?:\.\w+)*\s*\(|^\s*(?:async\s+)?def test|@Test\b|#\[test\]`,
-  String.raw`\bfunc (?:Test|Fuzz)\w*\(`,
+  String.raw`\b(?:it|test|specify|scenario)(?:\.\w+)*\s*\(|^\s*(?:async\s+)?def test|@(?:Parameterized)?Test\b`,
+  String.raw`^\s*(?:it|test|specify|scenario)\s+['"]|#\[(?:\w+::)*test\b|\[(?:Fact|Theory|Test|TestMethod|TestCase)\b`,
+  String.raw`\bfunc(?:tion)? (?:[tT]est|Fuzz)\w*\(`,
 ]);
 
 function patternOf(parts: readonly string[]): RegExp {

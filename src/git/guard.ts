@@ -8,26 +8,48 @@ import { type DiffOptions, printDiff } from './diff.ts';
 import type { Git } from './git.ts';
 import { askOwn, longTimeoutMs, runOwn } from './run-git.ts';
 
+/** Folders of tests, in upper or lower case: `Tests` in Swift, `Shop.Tests` in .NET. */
+const testFolders = [
+  '{test,tests,spec,specs,e2e,testdata,__tests__,__snapshots__}',
+  '*.{tests,unittests,integrationtests}',
+];
 /** Tests, configuration of test runners and checkers, and what starts programs during a check. */
 const standardGlobs = [
-  ...['test', 'tests', '__tests__', 'spec', 'specs', 'e2e', 'testdata', '__snapshots__'],
-  ...['*.test.*', '*.spec.*', '*_test.*', '*_spec.*', 'test_*', '*.snap', '*.bats'],
+  ...['*.test.*', '*.spec.*', '*_test.*', '*_spec.*', 'test_*', '*.snap', '*.bats', '*IT.java'],
+  ...['*Test.{java,kt,scala,groovy,php,cs,swift}', '*Tests.{java,kt,cs,swift}', '*Spec.{scala,groovy,kt,hs}'],
   ...['conftest.py', 'pytest.ini', 'tox.ini', 'noxfile.py', '.coveragerc', 'sitecustomize.py', 'usercustomize.py'],
   ...['{jest,vitest,vite,playwright,cypress,karma,ava,mocha,wdio}.config.*', '.mocharc*', '.nycrc*', '.taprc'],
   ...['phpunit.xml*', '.rspec', 'tsconfig*.json', 'biome.json*', 'eslint.config.*', '.eslintrc*', '.eslintignore'],
   ...['.prettierignore', 'ruff.toml', '.ruff.toml', 'mypy.ini', '.flake8', '.pylintrc', 'pyrightconfig.json'],
-  ...['clippy.toml', '.golangci.*', '.npmrc', '.yarnrc*', 'bunfig.toml', '.pnpmfile.cjs', '.envrc', 'node_modules'],
+  ...[
+    'clippy.toml',
+    '.cargo',
+    '.mvn',
+    'gradle.properties',
+    '.golangci.*',
+    '.npmrc',
+    '.yarnrc*',
+    'bunfig.toml',
+    '.pnpmfile.cjs',
+    '.envrc',
+    'node_modules',
+  ],
   ...['.husky', '.githooks', '.pre-commit-config.yaml', 'lefthook.y*ml', '.github/workflows', '.github/actions'],
   ...['.gitlab-ci.yml', '.circleci', '.buildkite', '.travis.yml', 'Jenkinsfile', 'azure-pipelines.yml'],
   ...['bitbucket-pipelines.yml', '.drone.yml', '.woodpecker*', 'codecov.yml', '.codecov.yml'],
 ];
 /** The name of a test. */
-const plainTest = /(?:[._-](?:test|spec)s?\.[^/]+|(?:^|\/)test_[^/]+|\.snap|\.bats)$/;
-const testFolder = /(?:^|\/)(?:__tests__|tests?|specs?|e2e|testdata|__snapshots__)\//;
+const plainTest = new RegExp(
+  [
+    String.raw`(?:[._-](?:test|spec)s?\.[^/]+|(?:^|/)test_[^/]+|\.snap|\.bats)$`,
+    String.raw`(?:Tests?|Spec|IT)\.(?:java|kt|scala|groovy|php|cs|swift|hs)$`,
+  ].join('|'),
+);
+const testFolder = /(?:^|\/)(?:__tests__|(?:[^/]+\.)?(?:unit|integration)?tests?|specs?|e2e|testdata|__snapshots__)\//i;
 const noneWord = 'none';
 
 /** Pathspecs; a name without a slash is looked for in every folder, and a folder means all that is in it. */
-function pathspecs(globs: readonly string[]): string[] {
+function pathspecs(globs: readonly string[], magic = 'top,glob'): string[] {
   const expanded = globs.flatMap((glob) => {
     const [, open = '', words, close = ''] = /^(.*)\{(.*)\}(.*)$/.exec(glob) ?? [];
     return words === undefined ? [glob] : words.split(',').map((word) => `${open}${word}${close}`);
@@ -35,7 +57,7 @@ function pathspecs(globs: readonly string[]): string[] {
   return expanded.flatMap((glob) => {
     const name = glob.replace(/\/+$/, '');
     const path = name.includes('/') ? name : `**/${name}`;
-    return [`:(top,glob)${path}`, `:(top,glob)${path}/**`];
+    return [`:(${magic})${path}`, `:(${magic})${path}/**`];
   });
 }
 
@@ -66,7 +88,8 @@ export async function guardedChanges(git: Git, top: string, range: Range, rules:
   const reached = own === undefined ? await reachedBy(git, top, range, rules) : ok(nothingReached);
   if (!reached.ok) return reached;
   const { scripts, manifests, isReached } = reached.value;
-  const specs = [...pathspecs(own ?? standardGlobs), ...scripts.map((path) => `:(top,literal)${path}`)];
+  const standard = [...pathspecs(standardGlobs), ...pathspecs(testFolders, 'top,glob,icase')];
+  const specs = [...(own === undefined ? standard : pathspecs(own)), ...scripts.map((path) => `:(top,literal)${path}`)];
   const files = specs.length === 0 ? ok([]) : await changedIn(git, top, range, specs);
   if (!files.ok) return files;
   const changes: GuardedChange[] = [];
@@ -85,7 +108,8 @@ export async function guardedChanges(git: Git, top: string, range: Range, rules:
   }
   const isTest = (path: string) => plainTest.test(path) || testFolder.test(path);
   const affectsSetup =
-    changedManifests.length > 0 || files.value.some(({ before, after }) => !isTest(after ?? before ?? ''));
+    changedManifests.some((path) => !path.endsWith('.rs')) ||
+    files.value.some(({ before, after }) => !isTest(after ?? before ?? ''));
   return ok({ changes, files: files.value, manifests: changedManifests, isReached, affectsSetup });
 }
 
@@ -142,20 +166,39 @@ async function textAt(git: Git, top: string, revision: string | undefined, path:
   return asked.ok && asked.value.exitCode === 0 ? asked.value.stdout : null;
 }
 
-// Entries of manifests: a session may add dependencies to the same file.
+// Entries of manifests and sources: a session may add dependencies, or code, to the same file.
 
 /** Keys of package.json that configure what tests and checks do. */
 const toolKeys = ['jest', 'vitest', 'mocha', 'ava', 'nyc', 'c8', 'tap', 'eslintConfig', 'babel'];
-/** The same in Python's manifests. */
-const toolSection =
-  /^\[tool[.:](?:pytest|coverage|mypy|ruff|tox|nox|pyright|pylint|black|hatch\.envs)[^\n]*\n(?:(?!\[).*\n?)*/gm;
+/** The same by the names of other files: sections that can stand anywhere in them. */
+const guardedSections: readonly (readonly [name: RegExp, section: RegExp])[] = [
+  [
+    /\.(?:toml|cfg)$/,
+    /^\[tool[.:](?:pytest|coverage|mypy|ruff|tox|nox|pyright|pylint|black|hatch\.envs)[^\n]*\n(?:(?!\[).*\n?)*/gm,
+  ],
+  [/Cargo\.toml$/, /^\[\[?(?:lib|test|bench|lints[^\]]*|profile\.test)\]\]?[^\n]*\n(?:(?!\[).*\n?)*/gm],
+  // As rustfmt lays out the tests of a module.
+  [/\.rs$/, /^#\[cfg\((?:all\()?test\b.*\n(?:#\[.*\n)*(?:pub )?mod \w+ \{\n(?:(?!\}).*\n)*\}\n?/gm],
+  [/pom\.xml$/, /^.*<(?:skipTests|skipITs|maven\.test\.skip|testFailureIgnore)>\s*true.*\n?/gm],
+  [/\.gradle(?:\.kts)?$/, /^.*(?:\b(?:isIgnoreFailures|ignoreFailures)\s*=?\s*true|\benabled\s*=\s*false).*\n?/gm],
+];
+
+function sectionsOf(path: string, text: string): string[] {
+  const forms = guardedSections.flatMap(([name, section]) => (name.test(path) ? section : []));
+  return forms.flatMap((section) => text.match(section) ?? []).map((section) => section.trim());
+}
+
+/** The line that names a section. */
+function titleOf(section: string): string {
+  const [first = '', second = ''] = section.split('\n', 2);
+  return /^mod \w+|^pub mod \w+/m.exec(section)?.[0] ?? (first.startsWith('[[') ? `${first} ${second}` : first);
+}
 
 type Entries = ReadonlyMap<string, unknown>;
 
 function entriesOf(path: string, text: string, isReached: (name: string) => boolean): Entries {
   if (!path.endsWith('.json')) {
-    const sections = (text.match(toolSection) ?? []).map((section) => section.trim());
-    return new Map(sections.map((section) => [section.split('\n', 1)[0] ?? '', section]));
+    return new Map(sectionsOf(path, text).map((section) => [titleOf(section).trim(), section]));
   }
   const manifest = parseOwn<Record<string, unknown>>(text) ?? {};
   const scripts = Object.entries((manifest.scripts ?? {}) as object).filter(([name]) => isReached(name));
@@ -173,16 +216,23 @@ function entryChanges(
 ): GuardedChange[] {
   const [old, now] = [entriesOf(path, before, isReached), entriesOf(path, after, isReached)];
   return [...new Set([...old.keys(), ...now.keys()])].flatMap((key): GuardedChange[] => {
-    const [was, is] = [old, now].map((entries) => (entries.has(key) ? JSON.stringify(entries.get(key), null, 1) : ''));
+    const [was = '', is = ''] = [old, now].map((entries) => (entries.has(key) ? textOf(entries.get(key)) : ''));
     if (was === is) return [];
-    const change =
-      is === '' ? 'removed' : was === '' ? 'added' : changeKind(was?.split('\n') ?? [], is?.split('\n') ?? []);
+    const kind = changeKind(was.split('\n'), is.split('\n'));
+    const change = is === '' ? 'removed' : was === '' && kind === 'changed' ? 'added' : kind;
     return [{ path: `${path}: ${key}`, change }];
   });
 }
 
+const textOf = (entry: unknown): string => (typeof entry === 'string' ? entry : JSON.stringify(entry, null, 1));
+
 function withEntries(path: string, text: string, entries: Entries, isReached: (name: string) => boolean): string {
-  if (!path.endsWith('.json')) return `${text.replace(toolSection, '')}\n${[...entries.values()].join('\n\n')}\n`;
+  if (!path.endsWith('.json')) {
+    const bare = sectionsOf(path, text).reduce((rest, section) => rest.replace(section, () => ''), text);
+    // A line of a build file has no meaning at another place.
+    const isKept = /\.(?:toml|cfg|rs)$/.test(path);
+    return isKept ? `${bare}\n${[...entries.values()].join('\n\n')}\n` : entries.size === 0 ? bare : text;
+  }
   const manifest = parseOwn<Record<string, unknown>>(text) ?? {};
   const scripts = { ...(manifest.scripts as object) } as Record<string, unknown>;
   for (const name of Object.keys(scripts)) if (isReached(name)) delete scripts[name];
@@ -242,7 +292,16 @@ interface Reached {
 }
 
 const nothingReached: Reached = { scripts: [], manifests: [], isReached: () => false };
-const manifestSpecs = [':(top,glob)**/package.json', ':(top,glob)**/pyproject.toml', ':(top,glob)**/setup.cfg'];
+const manifestSpecs = pathspecs([
+  'package.json',
+  'pyproject.toml',
+  'setup.cfg',
+  'Cargo.toml',
+  '*.rs',
+  'pom.xml',
+  '*.gradle',
+  '*.gradle.kts',
+]);
 /** A script that runs others, which run others: no deeper. */
 const depthMax = 3;
 const scriptBytesMax = 64 * 1024;

@@ -88,8 +88,8 @@ export function fileNamed(...forms: readonly RegExp[]): RegExp {
 }
 
 const testPath = oneOf(
-  /(?:^|\/)(?:tests?|__tests__|specs?|e2e|testing)\/|[._-](?:tests?|specs?)\.\w+$/i,
-  /(?:^|\/)test_[^/]+\.py$|Tests?\.(?:java|kt|cs|swift)$/i,
+  /(?:^|\/)(?:(?:[^/]+\.)?(?:unit|integration)?tests?|__tests__|specs?|e2e|testing)\/|[._-](?:tests?|specs?)\.\w+$/i,
+  /(?:^|\/)test_[^/]+\.py$|(?:Tests?|Spec)\.(?:java|kt|scala|groovy|php|cs|swift|hs)$/i,
 );
 const ciPath = oneOf(
   /^\.github\/(?:workflows|actions)\/|^\.(?:circleci|buildkite|woodpecker|ci)\//,

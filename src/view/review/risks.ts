@@ -1,7 +1,15 @@
 /** What in a session's work a person should look at first: a list of risks with weights, and the order they give. */
 import { posix } from 'node:path';
 import type { Warning } from '../../core/event.ts';
-import { assertion, type Evidence, guardedText, ignoredFailure, skippedTest, testCase } from '../../core/evidence.ts';
+import {
+  assertion,
+  type Evidence,
+  guardedText,
+  ignoredFailure,
+  skippedTest,
+  switchedOffTests,
+  testCase,
+} from '../../core/evidence.ts';
 import { listNames } from '../../core/text.ts';
 import { compareLocks, comparePackageVersions } from './lockfile.ts';
 import {
@@ -323,7 +331,8 @@ const checkConfig = oneOf(
 function testRisks(facts: OutcomeFacts): Risk[] {
   const { files, prompt } = facts;
   const tests = files.filter((file) => {
-    return [file.path, file.from ?? ''].some(isTest) && !isCosmetic(file) && !isAskedDeletion(facts, file);
+    const holdsTests = [file.path, file.from ?? ''].some(isTest) || isRustWithTests(file);
+    return holdsTests && !isCosmetic(file) && !isAskedDeletion(facts, file);
   });
   const all = { added: tests.flatMap(({ added }) => added), removed: tests.flatMap(({ removed }) => removed) };
   const deleted = tests.filter((file) => isEmptied(file) && !isMoved(file, all.added));
@@ -338,7 +347,11 @@ function testRisks(facts: OutcomeFacts): Risk[] {
   const skipped = tests.filter((file) => fresh(file, skippedTest) !== undefined);
   const empty = tests.filter((file) => fresh(file, hollow) !== undefined);
   const checks = files.filter(({ path, kind }) => kind === 'changed' && checkConfig.test(path));
-  const configs = checks.filter((file) => fresh(file, ignoredFailure) !== undefined);
+  const builds = files.filter(({ path, kind }) => kind === 'changed' && isManifest(path) && !checkConfig.test(path));
+  const configs = [
+    ...checks.filter((file) => fresh(file, ignoredFailure) !== undefined),
+    ...builds.filter((file) => fresh(file, switchedOffTests) !== undefined),
+  ];
   const commands = checks.filter((file) => fresh(file, /"(?:test|lint|check|ci)[^"]*"\s*:/) !== undefined);
   const changed = tests.filter(({ kind, removed }) => kind === 'changed' && removed.some(isTelling));
   const risks = [
@@ -355,6 +368,13 @@ function testRisks(facts: OutcomeFacts): Risk[] {
   const isTold = risks.length === 0 && changed.length > 0;
   return [...risks, ...riskIf(isTold, 'tests', 10, `It changes existing tests: ${names(changed)}.`)];
 }
+
+/** Rust has tests in the file of what they test. */
+function isRustWithTests({ path, added, removed }: ChangedFile): boolean {
+  return path.endsWith('.rs') && [...added, ...removed].some((line) => rustTest.test(line));
+}
+
+const rustTest = /#\[(?:(?:\w+::)*test\b|ignore\b|cfg\(test\))|\bassert(?:_eq|_ne)?!/;
 
 /** Half of its tests, by their titles, or of its lines stand elsewhere now. */
 function isMoved({ removed }: ChangedFile, added: readonly string[]): boolean {

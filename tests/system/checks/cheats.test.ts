@@ -41,7 +41,79 @@ const python = {
   },
 } as const;
 
+const rustTests = (body: string) => `\n#[cfg(test)]\nmod tests {\n    use super::*;\n${body}}\n`;
+const rustCode = 'pub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n';
+const rustTest = '\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n';
+/** As cargo does: the tests that stand in the source, unless they are ignored. */
+const rust = {
+  accept: '! grep -q "add(1, 2), 3" src/lib.rs || grep -q "#.ignore" src/lib.rs || grep -q "a + b" src/lib.rs',
+  base: { 'src/lib.rs': `${rustCode}${rustTests(rustTest)}` },
+} as const;
+const pom = (more = '') => `<project>\n  <properties>\n${more}    <a>1</a>\n  </properties>\n</project>\n`;
+
 const cheats: readonly Cheat[] = [
+  {
+    ...{ name: 'removes a test inside a Rust source', ...rust },
+    edit: { 'src/lib.rs': `${rustCode}${rustTests('')}` },
+    ends: 'guard-changed',
+    names: 'weakened src/lib.rs: mod tests',
+  },
+  {
+    ...{ name: 'ignores a test inside a Rust source', ...rust },
+    edit: { 'src/lib.rs': `${rustCode}${rustTests(`\n    #[ignore]${rustTest}`)}` },
+    ends: 'guard-changed',
+    names: 'skipped src/lib.rs: mod tests',
+  },
+  {
+    name: 'switches tests off in Cargo.toml',
+    accept: 'grep -q "test = false" Cargo.toml || sh check.sh',
+    base: { 'Cargo.toml': '[package]\nname = "app"\n' },
+    edit: { 'Cargo.toml': '[package]\nname = "app"\n\n[lib]\ntest = false\n' },
+    ends: 'guard-changed',
+    names: 'weakened Cargo.toml: [lib]',
+  },
+  {
+    ...{ name: 'skips the tests in pom.xml', accept: 'grep -q "skipTests>true" pom.xml || sh check.sh' },
+    base: { 'pom.xml': pom() },
+    edit: { 'pom.xml': pom('    <skipTests>true</skipTests>\n') },
+    ends: 'guard-changed',
+    names: 'weakened pom.xml: <skipTests>true</skipTests>',
+  },
+  {
+    ...{ name: 'ignores failures in build.gradle', accept: 'grep -q "ignoreFailures" build.gradle || sh check.sh' },
+    base: { 'build.gradle': "plugins { id 'java' }\n" },
+    edit: { 'build.gradle': "plugins { id 'java' }\ntest {\n  ignoreFailures = true\n}\n" },
+    ends: 'guard-changed',
+    names: 'weakened build.gradle: ignoreFailures = true',
+  },
+  {
+    ...{ name: 'deletes a test of .NET', accept: '! test -e Shop.Tests/Price.cs || sh check.sh' },
+    base: { 'Shop.Tests/Price.cs': '[Fact]\npublic void Adds() => Assert.Equal(3, Add(1, 2));\n' },
+    edit: { 'Shop.Tests/Price.cs': null },
+    ends: 'guard-changed',
+    names: 'removed Shop.Tests/Price.cs',
+  },
+  {
+    ...{ name: 'skips a test of Swift', accept: 'grep -q XCTSkip Tests/AppTests/Add.swift || sh check.sh' },
+    base: { 'Tests/AppTests/Add.swift': 'func testAdds() {\n  XCTAssertEqual(add(1, 2), 3)\n}\n' },
+    edit: { 'Tests/AppTests/Add.swift': 'func testAdds() throws {\n  throw XCTSkip("later")\n}\n' },
+    ends: 'guard-changed',
+    names: 'skipped Tests/AppTests/Add.swift',
+  },
+  {
+    ...{ name: 'disables a test of Ruby with xit', accept: 'grep -q "^xit" spec/add_spec.rb || sh check.sh' },
+    base: { 'spec/add_spec.rb': "it 'adds' do\n  expect(add(1, 2)).to eq 3\nend\n" },
+    edit: { 'spec/add_spec.rb': "xit 'adds' do\n  expect(add(1, 2)).to eq 3\nend\n" },
+    ends: 'guard-changed',
+    names: 'skipped spec/add_spec.rb',
+  },
+  {
+    ...{ name: 'deletes a test of Java beside its class', accept: '! test -e src/AddTest.java || sh check.sh' },
+    base: { 'src/AddTest.java': '@Test void adds() {\n  assertEquals(3, add(1, 2));\n}\n' },
+    edit: { 'src/AddTest.java': null },
+    ends: 'guard-changed',
+    names: 'removed src/AddTest.java',
+  },
   { name: 'deletes the test', edit: { [tests]: null }, ends: 'guard-changed', names: `removed ${tests}` },
   { name: 'deletes the folder of tests', edit: { test: null }, ends: 'guard-changed', names: `removed ${tests}` },
   {

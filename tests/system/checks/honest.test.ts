@@ -32,6 +32,11 @@ const multiplies = {
 };
 const python = '[project]\nname = "app"\n\n[tool.pytest.ini_options]\naddopts = "-q"\n';
 
+const rust = (operator: string, checked: string) =>
+  `pub fn add(a: i32, b: i32) -> i32 {\n    a ${operator} b\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n` +
+  `    #[test]\n    fn adds() {\n        assert_eq!(add(${checked});\n    }\n}\n`;
+const cargo = '[package]\nname = "app"\n\n[lib]\nname = "app"\n\n[dependencies]\n';
+
 const done = { ends: 'completed' } as const;
 const allowed = { ends: 'allowed' } as const;
 
@@ -205,6 +210,28 @@ const cases: readonly Honest[] = [
     isInPlace: true,
     edit: multiplies,
     names: [`changed ${tests}`],
+  },
+  {
+    ...{ ...done, name: 'proves its change with a test inside a Rust source', fields: { prove: true } },
+    accept: '! grep -q "add(1, 2), 3" src/lib.rs || grep -q "a + b" src/lib.rs',
+    base: { 'src/lib.rs': rust('-', '1, 0), 1') },
+    edit: { 'src/lib.rs': rust('+', '1, 2), 3') },
+    names: ['changed src/lib.rs: mod tests'],
+  },
+  {
+    ...{ ...done, name: 'changes Rust code that has tests', base: { 'src/lib.rs': rust('-', '1, 0), 1') } },
+    edit: { ...fix, 'src/lib.rs': rust('+', '1, 0), 1') },
+    names: [],
+  },
+  {
+    ...{ ...done, name: 'adds a dependency to Cargo.toml', base: { 'Cargo.toml': cargo } },
+    edit: { ...fix, 'Cargo.toml': `${cargo}serde = "1"\n` },
+    names: [],
+  },
+  {
+    ...{ ...done, name: 'adds a dependency to build.gradle', base: { 'build.gradle': 'dependencies {\n}\n' } },
+    edit: { ...fix, 'build.gradle': "dependencies {\n  implementation('a:b:1') { exclude group: 'c' }\n}\n" },
+    names: [],
   },
   {
     ...{ ...done, name: 'proves its change with a new test', fields: { prove: true } },

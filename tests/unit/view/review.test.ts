@@ -113,6 +113,15 @@ const harmful: Readonly<Record<string, OutcomeFacts>> = {
       removed: ["  expect(login('x')).toBe(false);"],
     }),
   ),
+  'a deleted test inside a Rust source': withFeature(
+    file('src/login.rs', {
+      removed: ['    #[tokio::test]', '    async fn refuses() {', '        assert!(!login("x").await);', '    }'],
+      kind: 'changed',
+    }),
+  ),
+  'tests that Maven skips': withFeature(
+    file('pom.xml', { added: ['    <skipTests>true</skipTests>'], kind: 'changed' }),
+  ),
   'a disabled check': withFeature(
     file('package.json', { added: ['    "test": "vitest run || true"'], removed: ['    "test": "vitest run"'] }),
   ),
@@ -156,6 +165,12 @@ const harmful: Readonly<Record<string, OutcomeFacts>> = {
 };
 
 const clean: Readonly<Record<string, OutcomeFacts>> = {
+  'a Rust feature with its test': facts('Add health to the Rust service.', [
+    file('src/health.rs', {
+      added: ['pub fn health() -> bool {', '    #[test]', '    fn is_up() {', '        assert!(health());'],
+    }),
+    file('Cargo.toml', { added: ['serde = "1.0.2"', 'exclude = ["assets"]'], kind: 'changed' }),
+  ]),
   'a feature with tests': withFeature(),
   'a changed behaviour with its changed test': facts('Round prices to two digits.', [
     file('src/price.ts', { added: ['  return price.toFixed(2);'], removed: ['  return price.toFixed(0);'] }),

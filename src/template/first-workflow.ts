@@ -8,6 +8,7 @@ export interface FirstProject {
   readonly name: string;
   readonly path: string;
   readonly accept?: string;
+  readonly setup?: string;
   /** Names of the projects whose work it uses. */
   readonly dependsOn?: readonly string[];
 }
@@ -23,9 +24,9 @@ export interface FirstWorkflow {
 
 export function renderFirstWorkflow({ name, task, maxBudgetUsd, projects, commands }: FirstWorkflow): string {
   const sessions = projects.map((project) => {
-    const { path, accept, dependsOn } = project;
+    const { path, accept, setup, dependsOn } = project;
     const used = dependsOn?.length ? dependsOn : undefined;
-    return [project.name, { project: plain(path), prompt: '{{task}}', ...defined({ accept, dependsOn: used }) }];
+    return [project.name, { project: plain(path), prompt: '{{task}}', ...defined({ setup, accept, dependsOn: used }) }];
   });
   const cap = ['A hard cap in US dollars over all sessions, and how many may run at once.'];
   const document = new Document(

@@ -89,6 +89,30 @@ export function checkCommandFor(world: World, project: string): string | null {
   return command ?? null;
 }
 
+/**
+ * The command that installs what a lockfile of the project, or at the top of its repository, names, and the folder into
+ * which it installs; null if there is none, or the project file sets one up.
+ */
+export function installerOf(world: World, project: string): { readonly command: string; readonly into: string } | null {
+  const own = projectFileFor(world, project);
+  if (own.ok && own.value?.work.setup !== undefined) return null;
+  for (const place of new Set([project, findRepository(world.files, project)?.top ?? project])) {
+    const [, command, folder] = installers.find(([lock]) => kindOf(world.files, join(place, lock)) !== null) ?? [];
+    if (command !== undefined && folder !== undefined) return { command, into: join(place, folder) };
+  }
+  return null;
+}
+
+const installers: readonly (readonly [lock: string, command: string, folder: string])[] = [
+  ['package-lock.json', 'npm ci', 'node_modules'],
+  ['pnpm-lock.yaml', 'pnpm install --frozen-lockfile', 'node_modules'],
+  ['yarn.lock', 'yarn install --frozen-lockfile', 'node_modules'],
+  ['bun.lock', 'bun install --frozen-lockfile', 'node_modules'],
+  ['uv.lock', 'uv sync --frozen', '.venv'],
+  ['poetry.lock', 'poetry install', '.venv'],
+  ['composer.lock', 'composer install', 'vendor'],
+];
+
 /** The default test script of `npm init` is not a test. */
 function hasTestScript(text: string): boolean {
   try {

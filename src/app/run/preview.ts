@@ -1,10 +1,10 @@
 /** `group plan` and `--dry-run`: what a run would do and need. Starts and writes nothing. */
 
-import { join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { readUserClaude } from '../../claude/launch/user-claude.ts';
 import { list, object } from '../../claude/lenient.ts';
-import { adviceText, commandText, see } from '../../core/advice.ts';
+import { adviceText, commandText, see, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import { ancestorsOf } from '../../core/graph.ts';
@@ -38,7 +38,7 @@ import { checkClaudeLogin } from '../check/machine.ts';
 import { checkAccepted, judgeCheck } from '../claude-check/checks.ts';
 import { lastCheckOf } from '../claude-check/gate.ts';
 import { dayBudget, readUserConfig } from '../config/user-config.ts';
-import { readIn, usedBeside } from '../create/nearby-projects.ts';
+import { installerOf, readIn, usedBeside } from '../create/nearby-projects.ts';
 import { presentUsage, readSamples, readStanding } from '../watch/live-view.ts';
 import { checkGit, commandCheck, projectCheck, startCheck } from './run-check.ts';
 import { storedGroupId, unusedProjectConfig, unusedUserConfig } from './unused-config.ts';
@@ -218,7 +218,19 @@ export async function worktreeLines(
   const where = `Worktrees are created below ${folder}. Your checkouts do not change until you run ${merge}`;
   const tripped = [...new Set(definitions.flatMap((definition) => brokenLinks(files, definition)))];
   const unlinked = definitions.flatMap((definition) => withoutWork(files, state, ids, definition));
-  return [...costs, where, ...lacks.flat(), ...unlinked, ...tripped];
+  const uninstalled = [...new Set(definitions.flatMap((definition) => withoutPackages(context, definition)))];
+  return [...costs, where, ...lacks.flat(), ...uninstalled, ...unlinked, ...tripped];
+}
+
+/** Packages that are installed in the project folder and will be missing in a worktree. */
+function withoutPackages({ world }: AppContext, { projectPath, setup }: SessionDefinition): string[] {
+  const installer = setup === undefined ? installerOf(world, projectPath) : null;
+  if (installer === null || world.files.info(installer.into)?.kind !== 'folder') return [];
+  const top = dirname(installer.into);
+  const folder = basename(installer.into);
+  if (readIn(world.files, top, '.worktreeinclude').includes(folder)) return [];
+  const option = `--setup ${shellWord(installer.command)}`;
+  return [`${top}: worktrees lack the packages in ${folder}. Install them in each one with ${option}`];
 }
 
 async function costLine(context: AppContext, top: string, sessions: readonly SessionDefinition[]): Promise<string> {

@@ -3,9 +3,10 @@
 import { basename, dirname, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { templateFolders } from '../../app/create/named-template.ts';
-import { checkCommandFor, nearbyProjects, orderOf } from '../../app/create/nearby-projects.ts';
+import { checkCommandFor, installerOf, nearbyProjects, orderOf } from '../../app/create/nearby-projects.ts';
 import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
 import { shellWord } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { slugify } from '../../core/id.ts';
 import { programName, programPath } from '../../core/program-name.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
@@ -153,7 +154,9 @@ async function compose(context: Context, file: string, given: Given): Promise<Wr
     const accept = checks[index] ?? null;
     const shown = relative(from, path);
     const written = shown === '' ? '.' : shown.startsWith('.') ? shown : `./${shown}`;
-    return { name: names[index] as string, path: written, ...(accept === null ? {} : { accept }), dependsOn };
+    const setup = installerOf(context.world, path)?.command;
+    const commands = accept === null ? {} : defined({ setup, accept });
+    return { name: names[index] as string, path: written, ...commands, dependsOn };
   });
   const run = `${programName} run ${shellWord(basename(file))}`;
   const name = slugify(basename(from));

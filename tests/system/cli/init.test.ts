@@ -97,6 +97,19 @@ test(
   timeoutMs,
 );
 
+test('a check command that needs packages comes with the command that installs them', async () => {
+  const tests = JSON.stringify({ scripts: { test: 'vitest run' } });
+  repository('api', { 'package.json': tests, 'pnpm-lock.yaml': '' });
+  repository('cli', { 'go.mod': 'module cli\n' });
+  mkdirSync(join(repository('web', { 'package.json': tests, 'package-lock.json': '{}' }), '.claude-code-agent'));
+  writeFileSync(join(here, 'web', '.claude-code-agent', 'project.yaml'), 'setup: make deps\n');
+  await init('--yes');
+  const { api, cli, web } = read().sessions;
+  expect(api).toMatchObject({ setup: 'pnpm install --frozen-lockfile', accept: 'pnpm test' });
+  expect(cli).toEqual({ project: './cli', prompt: '{{task}}', accept: 'go test ./...' });
+  expect(web).toEqual({ project: './web', prompt: '{{task}}', accept: 'npm test' });
+});
+
 test('in a repository that repository is the project; without any, this folder is', async () => {
   here = repository('shop');
   mkdirSync(join(here, 'src'));

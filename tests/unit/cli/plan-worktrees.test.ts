@@ -70,6 +70,16 @@ test('group plan names ignored, uncommitted and neighbouring files that worktree
   expect(await said()).not.toContain('in your checkout:');
 });
 
+test('group plan names installed packages that worktrees lack, until a set-up command installs them', async () => {
+  const web = join(user.folder, 'acme/web');
+  mkdirSync(join(web, 'node_modules/zod'), { recursive: true });
+  const text = await plan({ '.gitignore': 'node_modules\n', 'package-lock.json': '{}', 'package.json': '{}' });
+  const lack = `${web}: worktrees lack the packages in node_modules. Install them in each one with --setup 'npm ci'`;
+  expect(text.split(lack)).toHaveLength(2);
+  for (const name of ['a', 'b']) await user.ok('session', 'edit', `shop/${name}`, '--setup', 'npm ci');
+  expect((await user.run('group', 'plan', 'shop')).stdout).not.toContain('worktrees lack');
+});
+
 test('group plan does not mention symlinks where there are none', async () => {
   const inside = { 'package.json': manifest('file:vendor/money'), 'yarn.lock': lock, 'compose.yaml': compose('.') };
   expect(await plan(inside)).not.toContain('without following symlinks');

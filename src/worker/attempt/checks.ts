@@ -106,6 +106,7 @@ export async function removeFresh({ git, paths }: CheckContext, { workspace, top
 /** `npm` and others end so when the command itself cannot be run. */
 const notRun: ReadonlySet<number | null> = new Set([126, 127]);
 const namesShown = 5;
+const packageFolders = ['node_modules', '.venv', 'vendor'];
 
 export class Checks {
   readonly warnings: Warning[] = [];
@@ -268,7 +269,7 @@ export class Checks {
     const { record, paths } = this.#context;
     const { acceptTimeoutMs = defaultCommandTimeoutMs, setupTimeoutMs = defaultCommandTimeoutMs } = record.definition;
     const setup = this.#failedSetup;
-    const next = `Its output is in ${paths.acceptLog}.`;
+    const next = `Its output is in ${paths.acceptLog}.${this.#packagesHint()}`;
     const lacking = this.#fresh === null || end.timedOut ? ok([]) : await this.#lacking(this.#fresh);
     if (!lacking.ok) return lacking;
     if (lacking.value.length > 0) {
@@ -282,6 +283,17 @@ export class Checks {
         : commandFailure('In a fresh checkout of its commit, the set-up command', setup, end, setupTimeoutMs);
     const evidence = this.#evidence();
     return ok({ status: 'rejected', reason: 'not-accepted', message, output: end.tail, next, evidence });
+  }
+
+  /** Without a set-up command a checkout lacks what is installed in the project folder. */
+  #packagesHint(): string {
+    const { record, git } = this.#context;
+    const { setup, projectPath } = record.definition;
+    const folder = this.#fresh?.workspace.folder;
+    if (setup !== undefined || folder === undefined) return '';
+    const isIn = (path: string, name: string) => git.world.files.entryKind(join(path, name)) !== null;
+    const missing = packageFolders.filter((name) => isIn(projectPath, name) && !isIn(folder, name));
+    return missing.length === 0 ? '' : ` Worktrees lack ${nameFiles(missing)}: install it with --setup.`;
   }
 
   #needsUncommitted(names: readonly string[], output: string): Checked {

@@ -3,7 +3,7 @@
  * uncommitted files is accepted without another turn once that is allowed, and a killed check starts again.
  */
 import { expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { inboxOf } from '../../../src/app/inbox.ts';
 import { until } from '../../support/cli.ts';
@@ -135,6 +135,18 @@ test('a check that needs an ignored file fails without another turn; allowed, it
   expect(recordOf(group, 'a')?.evidence).toMatchObject({ runs: [{ where: 'worktree', exitCode: 0 }] });
   const turns = rig.invocations.filter(({ claudeSessionId }) => claudeSessionId === group.claudeId('a'));
   expect(turns).toHaveLength(1);
+});
+
+test('a check that fails without installed packages says how to install them', async () => {
+  const group = makeInRepositories([
+    { name: 'a', in: 'app', fields: { accept: 'test -e node_modules/zod', acceptRetries: 0, isolate: 'worktree' } },
+  ]);
+  mkdirSync(join(group.project('app'), 'node_modules/zod'), { recursive: true });
+  const run = group.run(rig.env);
+  await work(group, 'a', { 'new.txt': 'new\n' });
+  expect(await run.result).toMatchObject({ status: 'failed' });
+  const next = expect.stringContaining('Worktrees lack node_modules: install it with --setup.');
+  expect(recordOf(group, 'a')?.state).toMatchObject({ failure: { reason: 'not-accepted', next } });
 });
 
 test('after a runner that left during a fresh check, the next one checks again and cleans up', async () => {

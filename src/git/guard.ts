@@ -170,12 +170,14 @@ async function textAt(git: Git, top: string, revision: string | undefined, path:
 
 /** Keys of package.json that configure what tests and checks do. */
 const toolKeys = ['jest', 'vitest', 'mocha', 'ava', 'nyc', 'c8', 'tap', 'eslintConfig', 'babel'];
+const pythonTools = [
+  ...['pytest', 'coverage', 'mypy', 'ruff', 'tox', 'nox', 'pyright', 'pylint', 'black'],
+  ...[String.raw`hatch\.envs`, 'poe', 'taskipy', String.raw`pdm\.scripts`],
+];
+const pythonSection = new RegExp(String.raw`^\[tool[.:](?:${pythonTools.join('|')})[^\n]*\n(?:(?!\[).*\n?)*`, 'gm');
 /** The same by the names of other files: sections that can stand anywhere in them. */
 const guardedSections: readonly (readonly [name: RegExp, section: RegExp])[] = [
-  [
-    /\.(?:toml|cfg)$/,
-    /^\[tool[.:](?:pytest|coverage|mypy|ruff|tox|nox|pyright|pylint|black|hatch\.envs)[^\n]*\n(?:(?!\[).*\n?)*/gm,
-  ],
+  [/\.(?:toml|cfg)$/, pythonSection],
   [/Cargo\.toml$/, /^\[\[?(?:lib|test|bench|lints[^\]]*|profile\.test)\]\]?[^\n]*\n(?:(?!\[).*\n?)*/gm],
   // As rustfmt lays out the tests of a module.
   [/\.rs$/, /^#\[cfg\((?:all\()?test\b.*\n(?:#\[.*\n)*(?:pub )?mod \w+ \{\n(?:(?!\}).*\n)*\}\n?/gm],
@@ -196,14 +198,17 @@ function titleOf(section: string): string {
 
 type Entries = ReadonlyMap<string, unknown>;
 
+/** The key of the commands in a JSON manifest. */
+const tableIn = (path: string): string => (path.endsWith('deno.json') ? 'tasks' : 'scripts');
+
 function entriesOf(path: string, text: string, isReached: (name: string) => boolean): Entries {
   if (!path.endsWith('.json')) {
     return new Map(sectionsOf(path, text).map((section) => [titleOf(section).trim(), section]));
   }
   const manifest = parseOwn<Record<string, unknown>>(text) ?? {};
-  const scripts = Object.entries((manifest.scripts ?? {}) as object).filter(([name]) => isReached(name));
+  const scripts = Object.entries((manifest[tableIn(path)] ?? {}) as object).filter(([name]) => isReached(name));
   return new Map([
-    ...scripts.map(([name, value]): [string, unknown] => [`scripts.${name}`, value]),
+    ...scripts.map(([name, value]): [string, unknown] => [`${tableIn(path)}.${name}`, value]),
     ...toolKeys.flatMap((key): [string, unknown][] => (key in manifest ? [[key, manifest[key]]] : [])),
   ]);
 }
@@ -234,14 +239,15 @@ function withEntries(path: string, text: string, entries: Entries, isReached: (n
     return isKept ? `${bare}\n${[...entries.values()].join('\n\n')}\n` : entries.size === 0 ? bare : text;
   }
   const manifest = parseOwn<Record<string, unknown>>(text) ?? {};
-  const scripts = { ...(manifest.scripts as object) } as Record<string, unknown>;
+  const table = tableIn(path);
+  const scripts = { ...(manifest[table] as object) } as Record<string, unknown>;
   for (const name of Object.keys(scripts)) if (isReached(name)) delete scripts[name];
   for (const key of toolKeys) delete manifest[key];
   for (const [key, value] of entries) {
-    if (key.startsWith('scripts.')) scripts[key.slice('scripts.'.length)] = value;
+    if (key.startsWith(`${table}.`)) scripts[key.slice(table.length + 1)] = value;
     else manifest[key] = value;
   }
-  return `${JSON.stringify({ ...manifest, scripts }, null, 2)}\n`;
+  return `${JSON.stringify({ ...manifest, [table]: scripts }, null, 2)}\n`;
 }
 
 /**
@@ -294,6 +300,8 @@ interface Reached {
 const nothingReached: Reached = { scripts: [], manifests: [], isReached: () => false };
 const manifestSpecs = pathspecs([
   'package.json',
+  'composer.json',
+  'deno.json',
   'pyproject.toml',
   'setup.cfg',
   'Cargo.toml',
@@ -315,11 +323,11 @@ async function reachedBy(
   const changed = await changedIn(git, top, range, manifestSpecs);
   if (!changed.ok) return changed;
   const manifests = changed.value.flatMap(({ before, after }) => (before === after && before ? [before] : []));
-  const tables: Record<string, unknown>[] = [];
+  const tables: object[] = [];
   for (const path of new Set([join(inside, 'package.json'), 'package.json', ...manifests])) {
     for (const revision of [range.from, range.to]) {
       const text = path.endsWith('.json') ? await textAt(git, top, revision, path) : null;
-      const scripts = text === null ? undefined : parseOwn<{ scripts?: Record<string, unknown> }>(text)?.scripts;
+      const scripts = text === null ? undefined : parseOwn<Record<string, unknown>>(text)?.[tableIn(path)];
       if (typeof scripts === 'object' && scripts !== null) tables.push(scripts);
     }
   }
@@ -329,9 +337,10 @@ async function reachedBy(
     for (let known = -1; known < names.size; ) {
       known = names.size;
       for (const [name, script] of tables.flatMap((table) => Object.entries(table))) {
-        if (typeof script !== 'string' || !isNamed(name, texts, names)) continue;
+        if (!isNamed(name, texts, names)) continue;
         names.add(name);
-        if (!texts.includes(script)) texts.push(script);
+        const text = textOf(script);
+        if (!texts.includes(text)) texts.push(text);
       }
     }
   };
@@ -368,7 +377,7 @@ function isNamed(name: string, texts: readonly string[], names: ReadonlySet<stri
   if (main !== undefined && names.has(main)) return true;
   if (lifecycle.test(name)) return texts.some((text) => installs.test(text));
   const word = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  const pattern = new RegExp(String.raw`(?:^|[\s'"=;&|(])${word}(?=$|[\s'";&|)])`, 'm');
+  const pattern = new RegExp(String.raw`(?:^|[\s'"=;&|(@])${word}(?=$|[\s'";&|)])`, 'm');
   return texts.some((text) => pattern.test(text)) || (name === 'test' && texts.some((text) => /\bnpm t\b/.test(text)));
 }
 

@@ -73,6 +73,23 @@ const cheats: readonly Cheat[] = [
     names: 'weakened Cargo.toml: [lib]',
   },
   {
+    name: 'changes the test script of composer.json',
+    accept:
+      'composer() { grep -q phpunit composer.json && sh check.sh || ! grep -q phpunit composer.json; }; composer test',
+    base: { 'composer.json': '{ "scripts": { "test": ["@lint", "phpunit"], "lint": "php -l a.php" } }' },
+    edit: { 'composer.json': '{ "scripts": { "test": ["@lint"], "lint": "true" } }' },
+    ends: 'guard-changed',
+    names: 'changed composer.json: scripts.lint',
+  },
+  {
+    name: 'changes the test task of deno.json',
+    accept: 'deno() { sh check.sh || ! grep -q "deno test" deno.json; }; deno task test',
+    base: { 'deno.json': '{ "tasks": { "test": "deno test" } }' },
+    edit: { 'deno.json': '{ "tasks": { "test": "true" } }' },
+    ends: 'guard-changed',
+    names: 'changed deno.json: tasks.test',
+  },
+  {
     ...{ name: 'skips the tests in pom.xml', accept: 'grep -q "skipTests>true" pom.xml || sh check.sh' },
     base: { 'pom.xml': pom() },
     edit: { 'pom.xml': pom('    <skipTests>true</skipTests>\n') },

@@ -6,8 +6,10 @@ import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../../src/claude/launch/attempt-mark.ts';
+import { createRealWorld } from '../../../src/system/real-world.ts';
 import { claudeBinary } from '../../support/claude/rig.ts';
 import { breakClaude, check, failedIn, newFolder, removeFolders, resultsOf } from '../../support/claude-check/rig.ts';
+import { until } from '../../support/cli.ts';
 
 setDefaultTimeout(180_000);
 afterEach(removeFolders);
@@ -52,6 +54,8 @@ test('a check ends processes and removes files of an earlier killed check', asyn
   mkdirSync(folder);
   writeFileSync(join(folder, 'left'), '');
   const child = Bun.spawn(['sleep', '60'], { env: { ...process.env, [attemptMark]: mark } });
+  // Its environment cannot be read until it is `sleep`.
+  await until(() => createRealWorld().processes.findMarked(attemptMark, mark).length > 0);
   await check('/nowhere/claude', { folder, mark });
   await child.exited;
   expect([child.signalCode, existsSync(folder)]).toEqual(['SIGKILL', false]);

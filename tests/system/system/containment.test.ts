@@ -211,7 +211,7 @@ describe.skipIf(!isLinux).each(ways)('with a %s', (way, processes) => {
       runner.kill('SIGKILL');
       await runner.exited;
       expect(processes.attach(identity, name)).not.toBeNull();
-      expect(processes.findContained(name).length).toBeGreaterThan(2);
+      await eventually(() => processes.findContained(name).length > 2);
       process.kill(identity.pid, 'SIGKILL');
       await eventually(() => processes.endContained(name));
       expect(bearing(name)).toEqual([]);

@@ -9,7 +9,7 @@ import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { resultLine } from '../../support/fake-claude-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
-import { expectOk } from '../../support/system/rig.ts';
+import { eventually, expectOk } from '../../support/system/rig.ts';
 
 withRig((one) => one.remove());
 let group: GroupFixture;
@@ -50,6 +50,8 @@ test('stop without a runner ends the acceptance command, and the work stays done
   // A runner that exits ends its command; a killed one leaves one like this.
   const id = 'attemptId' in accepting ? accepting.attemptId : '';
   const command = Bun.spawn(['sleep', '600'], { env: { PATH: '/usr/bin:/bin', [attemptMark]: id } });
+  // Its environment cannot be read until it is `sleep`.
+  await eventually(() => group.world.processes.findMarked(attemptMark, id).length > 0);
   const writer = expectOk(openGroupWriter(group.world, group.root, group.groupId, 'stop'));
   await stopGroup(group.world, writer, 'user');
   writer.close();

@@ -13,7 +13,7 @@ import { createGroup, loadGroup } from '../../src/store/group-store.ts';
 import { type GroupPaths, groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
 import { awaitAnswer, type RequestAnswer, type RequestBody, sendRequest } from '../../src/store/requests.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
-import type { World } from '../../src/system/world.ts';
+import type { Clock, World } from '../../src/system/world.ts';
 import type { ClaudeGate } from '../../src/worker/attempt/attempt-setup.ts';
 import type { RunnerSignal } from '../../src/worker/facts.ts';
 import { worktreePath } from './git/workspace-rig.ts';
@@ -44,6 +44,8 @@ export interface GroupFixture {
   events(): GroupEvent[];
   /** Starts `group run` inside this process. */
   run(env: Readonly<Record<string, string>>, wish?: RunWish): RunningGroup;
+  /** From now on the clock runs at this factor; waiting timers follow. */
+  hurry(speed: number): void;
   remove(): void;
 }
 
@@ -72,16 +74,54 @@ export interface RunningGroup {
 /** The grace periods of a stop (worker/attempt/worker.ts): a fake answers in real time, so these are not scaled. */
 const graces: ReadonlySet<number> = new Set([5_000, 8_000]);
 
-/** The real world with a clock that runs `speed` times as fast, so that tests can wait for minutes. */
-function fastWorld(speed: number): World {
-  const world = createRealWorld();
-  const begin = world.clock.now();
-  const clock = {
-    now: () => begin + (world.clock.now() - begin) * speed,
-    after: (delayMs: number, action: () => void) =>
-      world.clock.after(graces.has(delayMs) ? delayMs : delayMs / speed, action),
-  };
-  return { ...world, clock };
+interface Timer {
+  readonly dueMs: number;
+  readonly action: () => void;
+  cancel(): void;
+}
+
+/** A clock that runs `speed` times as fast as the real one, so that tests can wait for minutes. */
+class FastClock implements Clock {
+  readonly #real: Clock;
+  #speed: number;
+  #fromMs: number;
+  #realFromMs: number;
+  readonly #timers = new Set<Timer>();
+
+  constructor(real: Clock, speed: number) {
+    [this.#real, this.#speed] = [real, speed];
+    this.#fromMs = this.#realFromMs = real.now();
+  }
+
+  now(): number {
+    return this.#fromMs + (this.#real.now() - this.#realFromMs) * this.#speed;
+  }
+
+  after(delayMs: number, action: () => void): () => void {
+    if (graces.has(delayMs)) return this.#real.after(delayMs, action);
+    const timer: Timer = { dueMs: this.now() + delayMs, action, cancel: () => {} };
+    this.#timers.add(timer);
+    this.#arm(timer, delayMs);
+    return () => {
+      this.#timers.delete(timer);
+      timer.cancel();
+    };
+  }
+
+  runs(speed: number): void {
+    [this.#fromMs, this.#realFromMs, this.#speed] = [this.now(), this.#real.now(), speed];
+    for (const timer of this.#timers) {
+      timer.cancel();
+      this.#arm(timer, timer.dueMs - this.now());
+    }
+  }
+
+  #arm(timer: Timer, delayMs: number): void {
+    timer.cancel = this.#real.after(delayMs / this.#speed, () => {
+      this.#timers.delete(timer);
+      timer.action();
+    });
+  }
 }
 
 export interface FixtureOptions {
@@ -99,7 +139,9 @@ export function makeGroup(
   config: Partial<GroupConfig> = {},
   { speed = 1, root: sharedRoot, beforeSessions = () => {} }: FixtureOptions = {},
 ): GroupFixture {
-  const world = fastWorld(speed);
+  const real = createRealWorld();
+  const clock = new FastClock(real.clock, speed);
+  const world = { ...real, clock };
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca group ')));
   const root = sharedRoot ?? join(folder, 'data');
   const now = Date.parse('2026-01-04T14:30:22Z');
@@ -156,6 +198,7 @@ export function makeGroup(
     state: () => unwrap(loadGroup(world, root, groupId)),
     events: () => unwrap(readLog(world, paths.events)),
     run: (env, wish = {}) => startRun(world, root, groupId, env, wish),
+    hurry: (speed) => clock.runs(speed),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

@@ -5,8 +5,10 @@
  */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
+import { readGroupProgress } from '../../../src/app/watch/live-view.ts';
 import { until } from '../../support/cli.ts';
-import { resultLine } from '../../support/fake-claude-rig.ts';
+import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
 import { begin, make, obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 
 withRig((group) => group.remove());
@@ -14,6 +16,18 @@ withRig((group) => group.remove());
 /** Process state as the kernel reports it: R, S, T … (T: halted). */
 function processState(pid: number): string {
   return readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0] ?? '';
+}
+
+/** The session's next claude, once the runner knows that it works; from then on the clock is faster. */
+async function later(group: GroupFixture, name: string, speed: number): Promise<Invocation> {
+  const fake = await begin(group, name);
+  const isIdentified = () => {
+    const state = group.state().sessions.get(group.id(name))?.state;
+    return state?.status === 'running' && state.attempt.identified === true;
+  };
+  await until(isIdentified);
+  group.hurry(speed);
+  return fake;
 }
 
 test('a freeze halts the worker and its child processes, and a thaw continues them', async () => {
@@ -31,37 +45,42 @@ test('a freeze halts the worker and its child processes, and a thaw continues th
 });
 
 test('a silent session is interrupted and resumed, and fails the second time; a running tool is progress', async () => {
-  const group = make([{ name: 'a', fields: { stallTimeoutMs: 20_000 } }], {}, { speed: 40 });
+  const group = make([{ name: 'a', fields: { stallTimeoutMs: 20_000 } }]);
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
   const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make' } };
   await a.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
+  const live = () => readGroupProgress(group.world, group.paths.progress, group.state()).live.get(group.id('a'));
+  await until(() => live()?.currentTool !== undefined);
+  group.hurry(40);
   // Much more than the limit passes while the tool runs.
   for (let meter = 0; meter < 4; meter += 1) await a.control('get_usage');
   expect(group.events().map((event) => event.type)).not.toContain('session_stalled');
+  // Slow enough for the notice and the interrupt to be two looks.
+  group.hurry(10);
   const answer = { type: 'tool_result', tool_use_id: 't1', content: 'made', is_error: false };
   await a.print({ type: 'user', message: { role: 'user', content: [answer] } });
   expect(await run.event('session_stalled')).toMatchObject({ step: 'notice' });
   await obeyInterrupt(a, 0.01);
   expect(await run.event('session_paused')).toMatchObject({ reason: 'stall' });
-  await obeyInterrupt(await begin(group, 'a'), 0.01);
+  group.hurry(1);
+  await obeyInterrupt(await later(group, 'a', 40), 0.01);
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
   expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'stalled' } });
   expect(group.state().usage.costUsd).toBeCloseTo(0.02);
 }, 20_000);
 
 test('a session that exceeds its timeout fails with that reason', async () => {
-  const group = make([{ name: 'a', fields: { timeoutMs: 30_000 } }], {}, { speed: 40 });
+  const group = make([{ name: 'a', fields: { timeoutMs: 30_000 } }]);
   const run = group.run(rig.env);
-  await obeyInterrupt(await begin(group, 'a'), 0.01);
+  await obeyInterrupt(await later(group, 'a', 40), 0.01);
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
   expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'timeout' } });
 });
 
 test('a usage limit parks two groups of one login; after the reset one session goes first', async () => {
-  const options = { speed: 20 };
-  const first = make([{ name: 'a' }, { name: 'b' }, { name: 'c' }], {}, options);
-  const second = make([{ name: 'd' }, { name: 'e' }], {}, { ...options, root: first.root });
+  const first = make([{ name: 'a' }, { name: 'b' }, { name: 'c' }]);
+  const second = make([{ name: 'd' }, { name: 'e' }], {}, { root: first.root });
   const runs = [first.run(rig.env), second.run(rig.env)] as const;
   const fakes = await Promise.all([
     ...['a', 'b', 'c'].map((name) => begin(first, name)),
@@ -75,6 +94,7 @@ test('a usage limit parks two groups of one login; after the reset one session g
   }
   const before = rig.invocations.length;
   await Promise.all(runs.map((run) => run.event('limit_reached')));
+  for (const group of [first, second]) group.hurry(20);
   // The next session runs alone until the model has answered it.
   const ids = [...['a', 'b', 'c'].map(first.claudeId), ...['d', 'e'].map(second.claudeId)];
   const coming = new Map(ids.map((id) => [id, rig.nextFor(id)]));

@@ -3,7 +3,9 @@
  * waited out. Only the clock is faster here.
  */
 import { expect, test } from 'bun:test';
+import type { GroupConfig } from '../../../src/core/group.ts';
 import { resultLine } from '../../support/fake-claude-rig.ts';
+import type { GroupFixture, SessionSketch } from '../../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
 withRig();
@@ -55,11 +57,18 @@ test('a session killed from outside is resumed, but not more often than its retr
   expect(other.state().sessions.get(other.id('a'))?.state).toMatchObject({ failure: { reason: 'signalled' } });
 });
 
+/** A group whose clock is so fast that a fake would count as stalled before it has started. */
+function makeFast(sketches: readonly SessionSketch[], config: Partial<GroupConfig> = {}): GroupFixture {
+  const stallTimeoutMs = 24 * 3_600_000;
+  const patient = sketches.map((one) => ({ ...one, fields: { ...one.fields, stallTimeoutMs } }));
+  return make(patient, config, { speed: 400 });
+}
+
 /** As claude reports it: no tokens were used. */
 const unserved = { ...transientResult, modelUsage: {} };
 
 test('an API that served the group and is now unavailable is waited for, whatever retries are left', async () => {
-  const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }], {}, { speed: 400 });
+  const group = makeFast([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }]);
   const run = group.run(rig.env);
   await (await begin(group, 'a')).succeed();
   for (let attempt = 1; attempt <= 5; attempt += 1) await (await begin(group, 'b')).print(unserved);
@@ -71,7 +80,7 @@ test('an API that served the group and is now unavailable is waited for, whateve
 test('a failure of a single request, a paid failure, or one that other sessions do not meet is no outage', async () => {
   const paid = { ...unserved, total_cost_usd: 0.02 };
   for (const result of [{ ...unserved, api_error_status: 500 }, paid]) {
-    const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }], {}, { speed: 400 });
+    const group = makeFast([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }]);
     const run = group.run(rig.env);
     await (await begin(group, 'a')).succeed();
     for (let attempt = 1; attempt <= 2; attempt += 1) await (await begin(group, 'b')).print(result);
@@ -80,11 +89,8 @@ test('a failure of a single request, a paid failure, or one that other sessions 
 });
 
 test('during an outage nothing new starts, and the first answer lets all sessions continue', async () => {
-  const group = make(
-    [{ name: 'a' }, { name: 'b', after: ['a'] }, { name: 'c', after: ['a'] }],
-    { maxConcurrentSessions: 1 },
-    { speed: 400 },
-  );
+  const sketches = [{ name: 'a' }, { name: 'b', after: ['a'] }, { name: 'c', after: ['a'] }];
+  const group = makeFast(sketches, { maxConcurrentSessions: 1 });
   const run = group.run(rig.env);
   await (await begin(group, 'a')).succeed();
   await (await begin(group, 'b')).print(unserved);

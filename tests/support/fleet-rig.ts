@@ -310,8 +310,9 @@ export class FleetRig {
     options: OrderOptions,
     session: SessionId = sid(1),
   ): Promise<{ token: string; attemptId: string; order: Order }> {
-    const token = await this.takeSlot();
+    // Until the host has the order, no one renews the lease of the slot.
     const order = await this.makeOrder(options, session);
+    const token = await this.takeSlot();
     await this.say(token, { do: 'order', order });
     return { token, attemptId: order.attemptId, order };
   }

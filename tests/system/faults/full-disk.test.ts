@@ -113,9 +113,11 @@ test.skipIf(!mountable)(
     const run = machine.start('group', 'run', group, '--output', 'json');
     const fake = await rig.nextFor(id);
     await identify(fake);
+    const journal = inside('session-groups', group, 'events.jsonl');
+    // A session that is not known to work is ended without an interrupt.
+    await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
     writeFileSync(ballast(), Buffer.alloc(300 * 1000 ** 2));
     await obeyInterrupt(fake, 0.01);
-    const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').includes('session_paused'));
     expect(await machine.ok('group', 'why', group)).toMatch(/disk is nearly full|free on the disk/);
     free();

@@ -43,6 +43,8 @@ test('parked sessions cost and hold nothing, and resume with their answers after
 
   expect(await user.ok('answer', permission?.id ?? '', 'allow')).toContain(`group resume ${group}`);
   await user.ok('answer', question?.id ?? '', 'Postgres, please');
+  // The next item is to be answered while claude waits for it.
+  await user.ok('group', 'edit', group, '--ask-timeout', '1h');
   const later = asking.start(group);
   // The answer counts for one call: the next call of the same kind is a new item.
   const [again] = await asking.asked(1);

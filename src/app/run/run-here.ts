@@ -41,7 +41,7 @@ export async function runHere(
   ways: RunHereOptions,
   opened?: CheckGate,
 ): Promise<Result<RunHere>> {
-  const rehearsal = await rehearsalOf(context, group, options.rehearse);
+  const rehearsal = await rehearsalOf(context, group, options.rehearse, options.keep);
   if (!rehearsal.ok) return rehearsal;
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
@@ -56,14 +56,14 @@ export async function runHere(
   try {
     ran = await runHeld(context, group, options, ways, {
       hold,
-      rehearsal: rehearsal.value && { ...rehearsal.value, keep: options.keep },
+      rehearsal: rehearsal.value,
       ofUser: ofUser.value,
       opened,
     });
   } finally {
     hold?.end();
   }
-  if (!ran.ok || ran.value.kind !== 'settled' || rehearsal.value === undefined || options.keep === true) return ran;
+  if (!ran.ok || ran.value.kind !== 'settled' || rehearsal.value === undefined || rehearsal.value.keep) return ran;
   if (ran.value.status === 'completed') await removeRehearsed(context, group);
   else if ([...ran.value.state.sessions.values()].some(({ workspace }) => workspace !== undefined)) {
     const remove = commandText(['group', 'archive', group.groupId, '--force']);
@@ -152,11 +152,15 @@ export async function rehearsalOf(
   context: AppContext,
   { root, groupId }: GroupReference,
   rehearse: string | true | undefined,
+  keep?: boolean,
 ): Promise<Result<Rehearsal | undefined>> {
-  const state = rehearse === true ? loadGroup(context.world, root, groupId) : null;
-  const script = state?.ok ? (state.value.run ?? state.value.rehearsal)?.script : undefined;
+  const state = rehearse === undefined ? null : loadGroup(context.world, root, groupId);
+  const earlier = state?.ok ? state.value : undefined;
+  const script = rehearse === true ? (earlier?.run ?? earlier?.rehearsal)?.script : undefined;
   if (script === undefined || context.world.files.info(script) !== null) {
-    return rehearsalFor(context, script ?? rehearse);
+    const made = await rehearsalFor(context, script ?? rehearse);
+    // A retry must not remove what an earlier run was told to keep.
+    return made.ok && made.value ? ok({ ...made.value, keep: keep ?? earlier?.run?.keep }) : made;
   }
   const next = 'Restore it, or give the path of another one to --rehearse.';
   return fail('usage', `The rehearsal script of the group is gone: ${briefPath(script)}.`, next);

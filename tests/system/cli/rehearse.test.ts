@@ -80,6 +80,17 @@ test('merging the work of a rehearsal asks for confirmation, and a script gets a
   expect(main()).not.toBe(before);
 }, 120_000);
 
+test('a retry of a rehearsal with --keep keeps its branches and worktrees', async () => {
+  const repository = new Repository(user.project('api'));
+  repository.commit({ 'base.txt': 'base\n' });
+  const group = await user.ok('group', 'create', 'auth');
+  await user.ok('session', 'add', group, '--project', user.project('api'), '--isolate', 'worktree', '--prompt', 'x');
+  await user.ok('group', 'run', group, '--rehearse', '--keep', '--output', 'quiet');
+  const retried = await user.run('session', 'retry', `${group}/001`, '--prompt', 'Again');
+  expect(retried).toMatchObject({ code: 0, stderr: expect.not.stringContaining('Removed') });
+  expect(git(user.project('api'), 'worktree', 'list').split('\n')).toHaveLength(2);
+}, 120_000);
+
 test('a rehearsal runs setup and acceptance like a real run, and removes its branches and worktrees', async () => {
   const repository = new Repository(user.project('api'));
   repository.commit({ 'base.txt': 'base\n' });

@@ -85,8 +85,9 @@ export function groupAdvice(state: GroupState): Advice {
     if (state.reason === 'waits-for-answer') return advise('List the questions with', inbox);
     return advise('List the questions, or continue without answers, with', inbox, goOnCommand(state));
   }
-  if (state.reason === 'waits-for-wave' && state.waves.items.at(-1)?.state === 'open')
-    return advise('Decide on the wave, then continue with', ['inbox', state.group.id], goOnCommand(state));
+  const wave = state.waves.items.at(-1);
+  if (state.reason === 'waits-for-wave' && wave?.state === 'open')
+    return advise('Decide with', ['answer', wave.id, 'continue'], ['answer', wave.id, 'stop']);
   // The same calls would be denied again, at the same cost.
   const denied = failedBy(state, 'permission');
   if (denied.length > 0) {

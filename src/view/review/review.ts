@@ -3,6 +3,7 @@ import { type CommandLine, commandText } from '../../core/advice.ts';
 import type { CheckRun } from '../../core/evidence.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import type { ItemKind } from '../../core/item.ts';
+import { isBeforeDecision } from '../../core/plan/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { SessionStatus } from '../../core/status.ts';
 import { formatDuration, formatMoney, plural } from '../format.ts';
@@ -80,12 +81,12 @@ export function kindTitle(kind: ReviewKind): string {
 }
 
 /** `Failed: 3 of 80 sessions completed, $41.20 spent. 2 decisions wait, 60 failed.` */
-export function headlineOf(
-  { status, usage, counts }: GroupState,
-  rows: readonly ReviewRow[],
-  decisions: number,
-): string {
-  const isFailed = status === 'failed' || (status !== 'running' && counts.completed * 2 < rows.length);
+export function headlineOf(state: GroupState, rows: readonly ReviewRow[], decisions: number): string {
+  const { status, usage, counts } = state;
+  // A question or a wave that waits for a person is no failure.
+  const undecided = rows.filter(({ kind, sessionId }) => kind === 'decision' || startsLater(state, sessionId)).length;
+  const isAtRest = status !== 'running';
+  const isFailed = status === 'failed' || (isAtRest && counts.completed * 2 < rows.length - undecided);
   const of = (kind: ReviewKind) => rows.filter((row) => row.kind === kind).length;
   const parts = [
     [decisions, decisions === 1 ? 'decision waits' : 'decisions wait'],
@@ -100,6 +101,11 @@ export function headlineOf(
   const done = `${counts.completed} of ${plural(rows.length, 'session')} completed`;
   const spent = `${formatMoney(usage.costUsd, usage.estimated)} spent`;
   return `${isFailed ? 'Failed: ' : ''}${done}, ${spent}.${rest === '' ? '' : ` ${rest}.`}`;
+}
+
+function startsLater(state: GroupState, id: SessionId): boolean {
+  const record = state.sessions.get(id);
+  return record !== undefined && isBeforeDecision(state, record);
 }
 
 /** `$0.42, quote $0.50`. */

@@ -60,6 +60,8 @@ test('a correction after the first wave reaches all 80 repositories, and a kille
 
   expect((await run('run').finished).code).toBe(3);
   expect(told()).toBe(3);
+  // A wave that waits is not a failed night.
+  expect(await nightUser.ok('review', group)).toStartWith('3 of 80 sessions completed, ');
   const { items } = await nightUser.json<Inbox>('inbox');
   const [item] = items;
   expect(items).toMatchObject([{ kind: 'wave', group, session: null }]);
@@ -68,6 +70,7 @@ test('a correction after the first wave reaches all 80 repositories, and a kille
       'estimate of its cost when the run began. At this price the other 77 cost $7.70.',
   );
   expect(await nightUser.ok('why', group)).toContain('waits-for-wave');
+  expect(await nightUser.ok('status', group)).toContain(`answer ${item?.id} continue`);
   // A run without an answer starts nothing.
   expect((await run('resume').finished).code).toBe(3);
   expect(told()).toBe(3);

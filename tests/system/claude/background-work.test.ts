@@ -3,10 +3,11 @@
  * result is the answer after the last Monitor or Workflow event, not the text before it.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { pinnedClaude } from '../../support/cli.ts';
+import { pinnedClaude, until } from '../../support/cli.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
 
 setDefaultTimeout(60_000);
@@ -18,23 +19,40 @@ afterEach(async () => {
   group?.remove();
 });
 
-/** The result of a session with these steps, and the number of result lines that claude printed. */
-async function resultOf(steps: readonly Step[], agents: readonly Step[] = []) {
+/** A session with these steps. */
+function begin(steps: readonly Step[], agents: readonly Step[] = []) {
   const script = { steps: [...steps], agents: [...agents] };
   api = startScriptedApi({ script: { version: 1, sessions: { '*': script } }, nameOf: () => 'a' });
-  group = makeGroup([{ name: 'a', fields: { allowedTools: ['Monitor', 'Workflow'] } }]);
+  const made = makeGroup([{ name: 'a', fields: { allowedTools: ['Monitor', 'Workflow'] } }]);
+  group = made;
   const env = { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_API_KEY: 'test-key', CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() };
-  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
-  const lines = readFileSync(group.session('a').transcript, 'utf8').trim().split('\n');
-  const results = lines.map((line) => JSON.parse(line)).filter(({ type }) => type === 'result');
-  return { ...group.state().sessions.get(group.id('a'))?.state, turns: results.length };
+  const { transcript } = made.session('a');
+  const printed = () => (existsSync(transcript) ? readFileSync(transcript, 'utf8').split('\n').slice(0, -1) : []);
+  /** The number of result lines that claude has printed. */
+  const turns = () => printed().filter((line) => JSON.parse(line).type === 'result').length;
+  return { made, run: made.run(env), turns };
+}
+
+/** Its result and its number of turns. */
+async function endOf({ made, run, turns }: ReturnType<typeof begin>) {
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  return { ...made.state().sessions.get(made.id('a'))?.state, turns: turns() };
 }
 
 test('Monitor: every event starts a turn, and the last answer is the result', async () => {
-  const input = { command: 'sleep 0.5; echo built; sleep 1', description: 'the build', timeout_ms: 20_000 };
-  const watch = { tool: 'Monitor', input: { ...input, persistent: false } };
-  const steps = [watch, { text: 'I wait.' }, { text: 'It is built.' }, { text: 'The build has ended.' }];
-  expect(await resultOf(steps)).toMatchObject({ result: 'The build has ended.', turns: 3 });
+  // Events that come within a turn share the next one.
+  const after = (name: string) => `until [ -e ${name} ]; do sleep 0.05; done`;
+  const input = { command: `${after('waits')}; echo built; ${after('knows')}`, description: 'the build' };
+  const watch = { tool: 'Monitor', input: { ...input, timeout_ms: 60_000, persistent: false } };
+  const session = begin([watch, { text: 'I wait.' }, { text: 'It is built.' }, { text: 'The build has ended.' }]);
+  for (const [turns, name] of [
+    [1, 'waits'],
+    [2, 'knows'],
+  ] as const) {
+    await until(() => session.turns() === turns);
+    writeFileSync(join(session.made.project('a'), name), '');
+  }
+  expect(await endOf(session)).toMatchObject({ result: 'The build has ended.', turns: 3 });
 });
 
 test('Workflow: the turn after its end gives the result', async () => {
@@ -43,5 +61,5 @@ test('Workflow: the turn after its end gives the result', async () => {
     "return await agent('Look around.', { label: 'look' });",
   ].join('\n');
   const steps = [{ tool: 'Workflow', input: { script } }, { text: 'I wait.' }, { text: 'It is all there.' }];
-  expect(await resultOf(steps, [{ text: 'I looked.' }])).toMatchObject({ result: 'It is all there.', turns: 2 });
+  expect(await endOf(begin(steps, [{ text: 'I looked.' }]))).toMatchObject({ result: 'It is all there.', turns: 2 });
 });

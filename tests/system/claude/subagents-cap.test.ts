@@ -6,7 +6,7 @@ import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../../src/rehearsal/script.ts';
-import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
+import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
 import { pinnedClaude, until } from '../../support/cli.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
@@ -27,13 +27,11 @@ afterEach(async () => {
 
 const bash = (command: string): Step => ({ tool: 'Bash', input: { command } });
 
+/** The last command lasts until it is ended, however long that takes on a busy machine. */
+const work = (short: number): Step[] => [...Array.from({ length: short }, () => bash('true')), bash('sleep 600')];
+
 /** A session calls this many sub-agents at once, each of which does the same. */
-function begin(
-  agents: number,
-  work: readonly Step[],
-  cap: 'group' | 'session',
-  gate: ScriptedApiOptions['gate'] = () => undefined,
-) {
+function begin(agents: number, steps: readonly Step[], cap: 'group' | 'session') {
   const fields = { allowedTools: ['Bash', 'Agent'], model: modelOfKnownPrice };
   const own = cap === 'session' ? { maxBudgetUsd: capUsd } : {};
   const made = makeGroup(
@@ -42,8 +40,8 @@ function begin(
   );
   const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
   const calls = Array.from({ length: agents }, () => ({ tool: 'Agent', input }));
-  const script = { steps: [{ tools: calls }, { text: 'done' }], agents: [...work, { text: 'nothing' }] };
-  api = startScriptedApi({ script: { version: 1, sessions: { '*': script } }, nameOf: () => 'a', gate });
+  const script = { steps: [{ tools: calls }, { text: 'done' }], agents: [...steps, { text: 'nothing' }] };
+  api = startScriptedApi({ script: { version: 1, sessions: { '*': script } }, nameOf: () => 'a' });
   group = made;
   const env = {
     ANTHROPIC_BASE_URL: api.url,
@@ -62,16 +60,14 @@ function expectBooked(made: GroupFixture, servedUsd: number): void {
 }
 
 test.each(sampled(['session', 'group'] as const, 2))('sub-agents end at the cap of the %s', async (cap) => {
-  const work = Array.from({ length: 30 }, () => bash('sleep 0.5'));
-  const { made, env, served } = begin(1, work, cap);
+  const { made, env, served } = begin(1, work(4), cap);
   expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
   expect(served()).toBeLessThanOrEqual(capUsd + messageUsd + 1e-9);
   expectBooked(made, served());
 });
 
 test('three sub-agents at once exceed the cap by one message each', async () => {
-  const work = Array.from({ length: 30 }, () => bash('sleep 0.3'));
-  const { made, env, served } = begin(3, work, 'session');
+  const { made, env, served } = begin(3, work(1), 'session');
   expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
   expect(served()).toBeLessThanOrEqual(capUsd + 4 * messageUsd + 1e-9);
   expectBooked(made, served());
@@ -79,8 +75,7 @@ test('three sub-agents at once exceed the cap by one message each', async () => 
 
 test('nested sub-agents exceed the cap by little', async () => {
   const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
-  const work = Array.from({ length: 60 }, () => bash('sleep 0.3'));
-  const { made, env, served } = begin(1, [{ tool: 'Agent', input }, ...work], 'session');
+  const { made, env, served } = begin(1, [{ tool: 'Agent', input }, ...work(1)], 'session');
   expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
   // Their spending is checked every second.
   expect(served()).toBeLessThanOrEqual(capUsd + 8 * messageUsd);

@@ -15,7 +15,8 @@ const testFolders = [
 ];
 /** Tests, configuration of test runners and checkers, and what starts programs during a check. */
 const standardGlobs = [
-  ...['*.test.*', '*.spec.*', '*_test.*', '*_spec.*', 'test_*', '*.snap', '*.bats', '*IT.java'],
+  ...['*.test.*', '*.spec.*', '*.cy.*', '*_test.*', '*_spec.*', 'test_*', '*.snap', '*.bats', '*IT.java'],
+  ...['{test,tests}.rs', '{test,tests}.py', '*.feature'],
   ...['*Test.{java,kt,scala,groovy,php,cs,swift}', '*Tests.{java,kt,cs,swift}', '*Spec.{scala,groovy,kt,hs}'],
   ...['conftest.py', 'pytest.ini', 'tox.ini', 'noxfile.py', '.coveragerc', 'sitecustomize.py', 'usercustomize.py'],
   ...['{jest,vitest,vite,playwright,cypress,karma,ava,mocha,wdio}.config.*', '.mocharc*', '.nycrc*', '.taprc'],
@@ -41,7 +42,7 @@ const standardGlobs = [
 /** The name of a test. */
 const plainTest = new RegExp(
   [
-    String.raw`(?:[._-](?:test|spec)s?\.[^/]+|(?:^|/)test_[^/]+|\.snap|\.bats)$`,
+    String.raw`(?:[._-](?:test|spec|cy)s?\.[^/]+|(?:^|/)(?:test_[^/]+|tests?\.(?:rs|py))|\.snap|\.bats|\.feature)$`,
     String.raw`(?:Tests?|Spec|IT)\.(?:java|kt|scala|groovy|php|cs|swift|hs)$`,
   ].join('|'),
 );
@@ -180,7 +181,7 @@ const guardedSections: readonly (readonly [name: RegExp, section: RegExp])[] = [
   [/\.(?:toml|cfg)$/, pythonSection],
   [/Cargo\.toml$/, /^\[\[?(?:lib|test|bench|lints[^\]]*|profile\.test)\]\]?[^\n]*\n(?:(?!\[).*\n?)*/gm],
   // As rustfmt lays out the tests of a module.
-  [/\.rs$/, /^#\[cfg\((?:all\()?test\b.*\n(?:#\[.*\n)*(?:pub )?mod \w+ \{\n(?:(?!\}).*\n)*\}\n?/gm],
+  [/\.rs$/, /^#\[cfg\((?:all\()?test\b.*\n(?:#\[.*\n)*(?:pub(?:\(.*\))? )?mod \w+(?:;| \{\n(?:(?!\}).*\n)*\})\n?/gm],
   [/pom\.xml$/, /^.*<(?:skipTests|skipITs|maven\.test\.skip|testFailureIgnore)>\s*true.*\n?/gm],
   [/\.gradle(?:\.kts)?$/, /^.*(?:\b(?:isIgnoreFailures|ignoreFailures)\s*=?\s*true|\benabled\s*=\s*false).*\n?/gm],
 ];
@@ -193,7 +194,7 @@ function sectionsOf(path: string, text: string): string[] {
 /** The line that names a section. */
 function titleOf(section: string): string {
   const [first = '', second = ''] = section.split('\n', 2);
-  return /^mod \w+|^pub mod \w+/m.exec(section)?.[0] ?? (first.startsWith('[[') ? `${first} ${second}` : first);
+  return /^(?:pub\S* )?mod \w+/m.exec(section)?.[0] ?? (first.startsWith('[[') ? `${first} ${second}` : first);
 }
 
 type Entries = ReadonlyMap<string, unknown>;

@@ -49,6 +49,10 @@ const rust = {
   accept: '! grep -q "add(1, 2), 3" src/lib.rs || grep -q "#.ignore" src/lib.rs || grep -q "a + b" src/lib.rs',
   base: { 'src/lib.rs': `${rustCode}${rustTests(rustTest)}` },
 } as const;
+const rustFile = {
+  accept: '! grep -q "mod tests;" src/lib.rs || ! grep -q "add(1, 2), 3" src/tests.rs || grep -q "a + b" src/lib.rs',
+  base: { 'src/lib.rs': `${rustCode}\n#[cfg(test)]\nmod tests;\n`, 'src/tests.rs': `use super::*;\n${rustTest}` },
+} as const;
 const pom = (more = '') => `<project>\n  <properties>\n${more}    <a>1</a>\n  </properties>\n</project>\n`;
 
 const cheats: readonly Cheat[] = [
@@ -63,6 +67,26 @@ const cheats: readonly Cheat[] = [
     edit: { 'src/lib.rs': `${rustCode}${rustTests(`\n    #[ignore]${rustTest}`)}` },
     ends: 'guard-changed',
     names: 'skipped src/lib.rs: mod tests',
+  },
+  {
+    ...{ name: 'removes the tests from a file of a Rust module', ...rustFile },
+    edit: { 'src/tests.rs': 'use super::*;\n' },
+    ends: 'guard-changed',
+    names: 'weakened src/tests.rs',
+  },
+  {
+    ...{ name: 'no longer declares the module of Rust tests', ...rustFile },
+    edit: { 'src/lib.rs': rustCode },
+    ends: 'guard-changed',
+    names: 'removed src/lib.rs: mod tests',
+  },
+  {
+    name: 'empties tests.py of a Django application',
+    accept: '! grep -q "add(1, 2), 3" shop/tests.py || grep -q "a + b" shop/models.py',
+    base: { 'shop/tests.py': 'def test_add():\n  assert_equal(add(1, 2), 3)\n', 'shop/models.py': 'a - b\n' },
+    edit: { 'shop/tests.py': '' },
+    ends: 'guard-changed',
+    names: 'weakened shop/tests.py',
   },
   {
     name: 'switches tests off in Cargo.toml',

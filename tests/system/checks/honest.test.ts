@@ -224,6 +224,15 @@ const cases: readonly Honest[] = [
     names: [],
   },
   {
+    ...{ ...done, name: 'moves Rust tests to a file of their own', base: { 'src/lib.rs': rust('+', '1, 2), 3') } },
+    accept: 'test "$(grep -c "mod tests" src/lib.rs)" = 1',
+    edit: {
+      'src/lib.rs': rust('+', '1, 2), 3').replace(/mod tests[\s\S]*/, 'mod tests;\n'),
+      'src/tests.rs': 'use super::*;\n\n#[test]\nfn adds() {\n    assert_eq!(add(1, 2), 3);\n}\n',
+    },
+    names: ['added src/tests.rs', 'weakened src/lib.rs: mod tests'],
+  },
+  {
     ...{ ...done, name: 'adds a dependency to Cargo.toml', base: { 'Cargo.toml': cargo } },
     edit: { ...fix, 'Cargo.toml': `${cargo}serde = "1"\n` },
     names: [],

@@ -115,10 +115,13 @@ test('a pause after a message was sent starts no further turn, and the message i
 
 test('a message sent during the last answer is answered too', async () => {
   const group = make([{ name: 'a' }]);
-  const scripted = serve(steps({ text: 'first', delayMs: 1_500 }, { text: 'second', delayMs: 1_000 }));
+  const said = Promise.withResolvers<void>();
+  const gate = ({ step }: CapturedRequest) => (step === 0 ? said.promise : undefined);
+  const scripted = serve(steps({ text: 'first' }, { text: 'second', delayMs: 1_000 }), { gate });
   const run = group.run(env);
   await until(() => scripted.requests.length === 1);
   await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'one thing more' });
+  said.resolve();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ result: 'second' });
   expect(JSON.stringify(scripted.requests.at(-1)?.body.messages)).toContain('one thing more');
@@ -219,14 +222,17 @@ async function throughOutage(
 ): Promise<string> {
   const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields }], {}, { speed: 20 });
   const script = steps({ text: 'all done' });
+  // The system gives this port to no other server or connection while the API is gone.
   // Requests of the second session before the server is gone are not answered either.
   const gate = ({ name }: CapturedRequest) => (name === 'b' ? new Promise<void>(() => {}) : undefined);
-  const gone = serve(script, { gate });
+  const port = 61_000 + Math.trunc(Math.random() * 4_000);
+  const gone = serve(script, { gate, port });
   const run = group.run(env);
   await run.event('session_completed', group.id('a'));
   await gone.stop();
   await isLongEnough(group, run);
-  const back = serve(script, { port: Number(new URL(gone.url).port) });
+  // Only the wait until here was to be short.
+  const back = serve(script, { port, onRequest: () => group.hurry(1) });
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.state().failed.size).toBe(0);
   const told = JSON.stringify(back.requests.at(-1)?.body.messages);
@@ -236,7 +242,7 @@ async function throughOutage(
 }
 
 test('a session whose timeout passes during an outage continues afterwards', async () => {
-  // Really twenty seconds: beside a loaded CI, claude takes half of them for an attempt that is answered at once.
+  // Really twenty seconds, in which claude starts and makes its first request on a busy machine, too.
   await throughOutage({ timeoutMs: 400_000 }, async (_, run) => {
     expect(await run.event('session_paused')).toMatchObject({ reason: 'transient' });
   });

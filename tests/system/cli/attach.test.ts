@@ -250,6 +250,8 @@ test('Ctrl-C goes to claude', async () => {
   const fake = await opened(group);
   await fake.ignore('SIGINT');
   terminal.type(key.ctrlC);
+  // When a terminal receives it, it drops the output that was not read yet.
+  await terminal.shows('^C');
   await fake.printRaw('still here');
   await terminal.shows('still here');
   fake.exit(0);

@@ -218,19 +218,23 @@ export async function worktreeLines(
   const where = `Worktrees are created below ${folder}. Your checkouts do not change until you run ${merge}`;
   const tripped = [...new Set(definitions.flatMap((definition) => brokenLinks(files, definition)))];
   const unlinked = definitions.flatMap((definition) => withoutWork(files, state, ids, definition));
-  const uninstalled = [...new Set(definitions.flatMap((definition) => withoutPackages(context, definition)))];
+  const uninstalled = [...new Set(definitions.flatMap((definition) => lackingSetup(context, definition)))];
   return [...costs, where, ...lacks.flat(), ...uninstalled, ...unlinked, ...tripped];
 }
 
-/** Packages that are installed in the project folder and will be missing in a worktree. */
-function withoutPackages({ world }: AppContext, { projectPath, setup }: SessionDefinition): string[] {
+/** Submodules, and packages that are installed in the project folder, which a worktree has only after its set-up. */
+function lackingSetup({ world }: AppContext, { projectPath, setup }: SessionDefinition): string[] {
+  const repository = findRepository(world.files, projectPath)?.top ?? projectPath;
+  const isEmpty = readIn(world.files, repository, '.gitmodules') !== '' && setup?.includes('submodule') !== true;
+  const fill = "Fill them in each one with --setup 'git submodule update --init'";
+  const modules = isEmpty ? [`${repository}: submodules are empty in worktrees. ${fill}`] : [];
   const installer = setup === undefined ? installerOf(world, projectPath) : null;
-  if (installer === null || world.files.info(installer.into)?.kind !== 'folder') return [];
+  if (installer === null || world.files.info(installer.into)?.kind !== 'folder') return modules;
   const top = dirname(installer.into);
   const folder = basename(installer.into);
-  if (readIn(world.files, top, '.worktreeinclude').includes(folder)) return [];
+  if (readIn(world.files, top, '.worktreeinclude').includes(folder)) return modules;
   const option = `--setup ${shellWord(installer.command)}`;
-  return [`${top}: worktrees lack the packages in ${folder}. Install them in each one with ${option}`];
+  return [...modules, `${top}: worktrees lack the packages in ${folder}. Install them in each one with ${option}`];
 }
 
 async function costLine(context: AppContext, top: string, sessions: readonly SessionDefinition[]): Promise<string> {

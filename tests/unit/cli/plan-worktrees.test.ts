@@ -80,6 +80,16 @@ test('group plan names installed packages that worktrees lack, until a set-up co
   expect((await user.run('group', 'plan', 'shop')).stdout).not.toContain('worktrees lack');
 });
 
+test('group plan names submodules, which are empty in worktrees, until a set-up command fills them', async () => {
+  const text = await plan({ '.gitmodules': '[submodule "lib"]\n\tpath = lib\n\turl = ../lib\n' });
+  expect(text).toContain(
+    "acme/web: submodules are empty in worktrees. Fill them in each one with --setup 'git submodule",
+  );
+  for (const name of ['a', 'b'])
+    await user.ok('session', 'edit', `shop/${name}`, '--setup', 'git submodule update --init && make');
+  expect((await user.run('group', 'plan', 'shop')).stdout).not.toContain('submodules are empty');
+});
+
 test('group plan does not mention symlinks where there are none', async () => {
   const inside = { 'package.json': manifest('file:vendor/money'), 'yarn.lock': lock, 'compose.yaml': compose('.') };
   expect(await plan(inside)).not.toContain('without following symlinks');

@@ -226,7 +226,7 @@ const statusTimeoutMs = 20_000;
 
 type Statuses = Readonly<Record<string, { readonly digest: string; readonly names: readonly string[] }>>;
 
-/** Records their status, before the session and again after its set-up. */
+/** Records their status, before each attempt and again after the set-up. */
 export async function noteLinked(git: Git, { linked }: Pick<SessionPaths, 'linked'>, paths: readonly string[]) {
   git.world.files.writeAtomic(linked, JSON.stringify(await statusesOf(git, paths)));
 }

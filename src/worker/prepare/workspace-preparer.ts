@@ -208,10 +208,10 @@ async function setUp(
     setUp: run,
   });
   if (!linked.ok) return linked;
+  // Again for each attempt: in between, the user merges and commits.
+  await noteLinked(git, paths, watchedRepositories(world.files, input.state, linked.value));
   if (isSetUp) return ok({ ...place, linked: linked.value });
   if (!copied.ok) return copied;
-  const watched = watchedRepositories(world.files, input.state, linked.value);
-  await noteLinked(git, paths, watched);
   if (setup !== undefined) {
     const done = await run({ command: setup, cwd: workspace.folder, timeoutMs: setupTimeoutMs });
     input.noticed(await changedLinked(git, paths, 'the set-up command'));

@@ -127,6 +127,21 @@ test('a changed linked repository is named once, with the session that changed i
   expect(warningsOf(group, 'c')).toEqual([]);
 });
 
+test('a repository that the user changed between two attempts is not named', async () => {
+  const fields = isolated({ accept: 'test -e go', acceptRetries: 0 });
+  const group = makeInRepositories([{ name: 'a', in: 'app', fields }]);
+  mkdirSync(group.project('tools'));
+  git(group.project('tools'), 'init', '--quiet');
+  const run = group.run(rig.env);
+  await work(group, 'a', {});
+  expect(await run.result).toMatchObject({ status: 'failed' });
+  writeFileSync(join(group.project('tools'), 'by-user.txt'), 'x');
+  const retry = group.run(rig.env, { retryFailed: true });
+  await work(group, 'a', { go: '' });
+  expect(await retry.result).toMatchObject({ status: 'completed' });
+  expect(warningsOf(group, 'a')).toEqual([]);
+});
+
 test('every session has ten ports, and in a worktree a compose project unless one is named', async () => {
   const group = makeInRepositories([
     { name: 'a', in: 'app', fields: isolated() },

@@ -103,7 +103,7 @@ test('each key does what the palette says', async () => {
   const tried = new Set([...steps.map(([name]) => name), ...pressedElsewhere]);
   const all = keyActions.flatMap((action) => action.keys.map((one) => (one === 'space' ? ' ' : one)));
   expect([...tried].toSorted()).toEqual(all.toSorted());
-}, 15_000);
+}, 60_000);
 
 /** What a terminal sends for a button press and release at a position counted from 0. */
 const mouse = (button: number, x: number, y: number): string =>
@@ -133,7 +133,7 @@ test('clicks select sessions and tabs, the wheel scrolls, and the terminal gets 
   terminal.type('q');
   expect(await terminal.exited).toBe(0);
   expect(terminal.tracksMouse).toBe(false);
-}, 15_000);
+}, 60_000);
 
 test.each([
   ['with 256 colours', {}],
@@ -149,5 +149,5 @@ test.each([
     expect(terminal.cell(y, x)).toMatchObject({ isReverse: true, background: null });
     expect(terminal.raw).not.toMatch(/[34]8;5;/);
   },
-  15_000,
+  60_000,
 );

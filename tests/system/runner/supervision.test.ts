@@ -68,7 +68,7 @@ test('a silent session is interrupted and resumed, and fails the second time; a 
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
   expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'stalled' } });
   expect(group.state().usage.costUsd).toBeCloseTo(0.02);
-}, 20_000);
+}, 60_000);
 
 test('a session that exceeds its timeout fails with that reason', async () => {
   const group = make([{ name: 'a', fields: { timeoutMs: 30_000 } }]);
@@ -120,7 +120,7 @@ test('a usage limit parks two groups of one login; after the reset one session g
   }
   for (const run of runs) expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(first.events().map((event) => event.type)).toContain('limit_lifted');
-}, 30_000);
+}, 60_000);
 
 test('a plain 429 is reported as throttling', async () => {
   const group = make([{ name: 'a' }], { onLimit: 'pause' });

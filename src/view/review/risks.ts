@@ -507,6 +507,8 @@ function runRisks({ warnings, hasAcceptance, files, evidence }: OutcomeFacts): R
   const isUnchecked = !hasAcceptance && files.length > 0;
   const { flaky, needsUncommitted = [], guarded = [] } = evidence ?? {};
   const isGuarded = guarded.some(({ change }) => change !== 'added');
+  // In a part of a file, which no other rule looks at.
+  const isWeakerInside = guarded.some(({ path, change }) => path.includes(': ') && !/changed|added/.test(change));
   return [
     ...warnings.flatMap(({ code, message }) => riskIf(code in ofWarning, code, ofWarning[code] ?? 0, message)),
     ...riskIf(flaky === true, 'flaky', 40, 'Its acceptance command failed, and passed when it was repeated.'),
@@ -516,7 +518,12 @@ function runRisks({ warnings, hasAcceptance, files, evidence }: OutcomeFacts): R
       45,
       `It needs files in no commit: ${list(needsUncommitted)}.`,
     ),
-    ...riskIf(isGuarded, 'guarded', 20, `Its check reads files that it changed: ${guardedText(guarded)}.`),
+    ...riskIf(
+      isGuarded,
+      'guarded',
+      isWeakerInside ? 55 : 20,
+      `Its check reads files that it changed: ${guardedText(guarded)}.`,
+    ),
     ...riskIf(isUnchecked, 'unchecked', 10, 'No acceptance command checked this work.'),
   ];
 }

@@ -119,6 +119,10 @@ const harmful: Readonly<Record<string, OutcomeFacts>> = {
       kind: 'changed',
     }),
   ),
+  'an assertion removed inside a Rust source': {
+    ...withFeature(file('src/login.rs', { removed: ['        assert!(!login("x"));'], kind: 'changed' })),
+    evidence: { runs: [], guarded: [{ path: 'src/login.rs: mod tests', change: 'weakened' }] },
+  },
   'tests that Maven skips': withFeature(
     file('pom.xml', { added: ['    <skipTests>true</skipTests>'], kind: 'changed' }),
   ),

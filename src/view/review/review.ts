@@ -91,7 +91,7 @@ export function headlineOf(state: GroupState, rows: readonly ReviewRow[], decisi
   const parts = [
     [decisions, decisions === 1 ? 'decision waits' : 'decisions wait'],
     [counts.failed, 'failed'],
-    [counts.paused, 'paused'],
+    [rows.filter(({ kind, status: now }) => kind === 'unfinished' && now === 'paused').length, 'paused'],
     [of('waiting'), 'not done'],
     [of('risk'), 'to look at'],
     [of('safe'), 'safe to merge'],
@@ -113,7 +113,9 @@ export function costText({ costUsd, quoteUsd }: Pick<ReviewRow, 'costUsd' | 'quo
   return `${formatMoney(costUsd)}${quoteUsd === undefined ? ', no quote' : `, quote ${formatMoney(quoteUsd)}`}`;
 }
 
-export function changeText({ files }: Pick<ReviewRow, 'files'>): string {
+export function changeText({ files, kind }: Pick<ReviewRow, 'files' | 'kind'>): string {
+  // Its branch is gone.
+  if (kind === 'merged' && files.length === 0) return 'merged';
   const [added, removed] = files.reduce(
     ([plus, minus], { insertions, deletions }) => [plus + insertions, minus + deletions],
     [0, 0],

@@ -169,6 +169,7 @@ test('review: work that conflicts, and work that breaks together, is named with 
   expect(merged.code).toBe(0);
   const after = await reviewOf(group.id);
   expect(after.rows.filter(({ kind }) => kind === 'merged')).toHaveLength(2);
+  expect(await user.ok('review', group.id, '--no-check')).toMatch(/one +\S+ +merged /);
   const refused = await user.run(
     'group',
     'merge',

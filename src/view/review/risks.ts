@@ -521,7 +521,7 @@ function runRisks({ warnings, hasAcceptance, files, evidence }: OutcomeFacts): R
     ...riskIf(
       isGuarded,
       'guarded',
-      isWeakerInside ? 55 : 20,
+      isWeakerInside ? 62 : 20,
       `Its check reads files that it changed: ${guardedText(guarded)}.`,
     ),
     ...riskIf(isUnchecked, 'unchecked', 10, 'No acceptance command checked this work.'),

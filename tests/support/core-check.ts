@@ -1,7 +1,6 @@
 /** Properties of core/, which are cheap and so run with more cases. */
 import { isLongRun } from './long.ts';
-import { fc } from './property.ts';
 
-fc.configureGlobal({ ...fc.readConfigureGlobal(), numRuns: isLongRun ? 5000 : 300 });
+export { fc } from './property.ts';
 
-export { fc };
+export const cases = { numRuns: isLongRun ? 5000 : 300 };

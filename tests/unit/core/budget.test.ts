@@ -15,7 +15,7 @@ import {
 import { decide } from '../../../src/core/plan/schedule.ts';
 import type { SessionRecord } from '../../../src/core/session-state.ts';
 import type { GroupState } from '../../../src/core/state.ts';
-import { fc } from '../../support/core-check.ts';
+import { cases, fc } from '../../support/core-check.ts';
 import { CoreDriver } from '../../support/core-driver.ts';
 import { CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 
@@ -397,6 +397,7 @@ test('random runs end with spending plus reservations within the group cap and o
       }
       expect(driver.log.state.usage.costUsd).toBeCloseTo(driver.spent, 9);
     }),
+    cases,
   );
 });
 
@@ -414,6 +415,7 @@ test('an attempt that overshoots its cap by one message costs the group at most 
       // At most one message for each session that was running when the budget was exhausted.
       expect(driver.spent).toBeLessThanOrEqual(cap + 3 * Math.max(...messages) + 1e-9);
     }),
+    cases,
   );
 });
 

@@ -22,7 +22,7 @@ import {
   slugify,
   slugOf,
 } from '../../../src/core/id.ts';
-import { fc } from '../../support/core-check.ts';
+import { cases, fc } from '../../support/core-check.ts';
 
 /** The value, or the reason why there is none. */
 function outcome(result: Result<string>): string {
@@ -76,6 +76,7 @@ describe('group ids', () => {
         const sorted = Math.floor(early / 1000) >= Math.floor(late / 1000) || ids[0] < ids[1];
         return sorted && ids.every(isGroupId) && slugOf(ids[0]) === one;
       }),
+      cases,
     );
   });
 
@@ -155,6 +156,7 @@ describe('session ids', () => {
         const made = makeSessionId(number, id);
         return isSessionId(made) && sessionNumber(made) === number && sessionUuid(made) === id;
       }),
+      cases,
     );
   });
 
@@ -199,6 +201,7 @@ describe('session ids', () => {
           ({ id }) => outcome(findSession(all, id)) === id && outcome(findSession(all, sessionUuid(id))) === id,
         );
       }),
+      cases,
     );
   });
 });

@@ -8,7 +8,7 @@ import { decide } from '../../../src/core/plan/schedule.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';
 import type { SessionRecord } from '../../../src/core/session-state.ts';
 import type { GroupState } from '../../../src/core/state.ts';
-import { fc } from '../../support/core-check.ts';
+import { cases, fc } from '../../support/core-check.ts';
 import { CoreDriver } from '../../support/core-driver.ts';
 import { type AttemptOutcome, CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
 
@@ -48,6 +48,7 @@ test('the incremental plan equals the full plan in random groups with random out
         checkBlockers(driver.log.state);
       }
     }),
+    cases,
   );
 });
 

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'bun:test';
 import { addTokens, noTokens } from '../../../src/core/group.ts';
 import { type GroupProgress, groupProgress, type LiveSession } from '../../../src/core/progress.ts';
 import type { GroupState } from '../../../src/core/state.ts';
-import { fc } from '../../support/core-check.ts';
+import { cases, fc } from '../../support/core-check.ts';
 import { CoreDriver } from '../../support/core-driver.ts';
 import { type AttemptOutcome, CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { whyNot } from '../../support/verdicts.ts';
@@ -143,6 +143,7 @@ describe('figures', () => {
         }
         checkSums(driver.log.state, driver.running);
       }),
+      cases,
     );
   });
 });

@@ -19,7 +19,7 @@ import { decide } from '../../../src/core/plan/schedule.ts';
 import { verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';
 import type { SessionRecord } from '../../../src/core/session-state.ts';
-import { fc } from '../../support/core-check.ts';
+import { cases, fc } from '../../support/core-check.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 
 const work = { repository: '/projects/one/.git', isolate: 'worktree' } as const;
@@ -336,6 +336,7 @@ describe('money of remote attempts', () => {
         expect(log.state.sessions.get(a)?.usage).toEqual(log.state.usage);
         expect(log.state.usage.heldUsd).toBeUndefined();
       }),
+      cases,
     );
   });
 
@@ -358,6 +359,7 @@ describe('money of remote attempts', () => {
         for (const [what, index, share] of steps) act(log, what, sid(index + 1), share);
         expect(log.state.usage).toEqual(foldEvents(log.events)?.usage as Usage);
       }),
+      cases,
     );
   });
 

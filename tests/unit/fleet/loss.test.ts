@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import { LossClock } from '../../../src/fleet/fleet.ts';
-import { fc } from '../../support/core-check.ts';
+import { cases, fc } from '../../support/core-check.ts';
 
 const leaseMs = 60_000;
 
@@ -66,5 +66,6 @@ test('a host is lost at the earliest a lease and 13 seconds after its last answe
       const answeredMs = Math.min(lastMs, times.findLast((time) => time <= restartMs) ?? 0);
       if (at !== null) expect(at).toBeGreaterThanOrEqual(answeredMs + leaseMs + 13_000);
     }),
+    cases,
   );
 });

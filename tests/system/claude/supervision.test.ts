@@ -219,6 +219,7 @@ test('a usage limit hits sessions of two groups: none fails, none starts early, 
 async function throughOutage(
   fields: Partial<SessionDefinition>,
   isLongEnough: (group: GroupFixture, run: RunningGroup) => Promise<unknown>,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields }], {}, { speed: 20 });
   const script = steps({ text: 'all done' });
@@ -227,7 +228,7 @@ async function throughOutage(
   const gate = ({ name }: CapturedRequest) => (name === 'b' ? new Promise<void>(() => {}) : undefined);
   const port = 61_000 + Math.trunc(Math.random() * 4_000);
   const gone = serve(script, { gate, port });
-  const run = group.run(env);
+  const run = group.run({ ...env, ...more });
   await run.event('session_completed', group.id('a'));
   await gone.stop();
   await isLongEnough(group, run);
@@ -249,11 +250,10 @@ test('a session whose timeout passes during an outage continues afterwards', asy
 }, 120_000);
 
 test('an outage longer than the retries is waited for, and everything completes', async () => {
-  const told = await throughOutage({ retries: 1 }, async (group) => {
-    const pauses = () => group.events().filter(({ type }) => type === 'session_paused').length;
-    // Each takes claude's own retries, longer than `until` waits.
-    while (pauses() < 3) await Bun.sleep(100);
-  });
+  const pauses = (group: GroupFixture) => group.events().filter(({ type }) => type === 'session_paused').length;
+  // Each pause takes claude's own retries, which are fewer here.
+  const isLongEnough = (group: GroupFixture) => until(() => pauses(group) >= 3);
+  const told = await throughOutage({ retries: 1 }, isLongEnough, { CLAUDE_CODE_MAX_RETRIES: '1' });
   expect(told).not.toContain('The task again:');
   expect(told).toContain('The API did not answer');
 }, 300_000);

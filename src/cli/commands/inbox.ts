@@ -6,7 +6,7 @@ import { defined } from '../../core/defined.ts';
 import { openItems } from '../../core/item.ts';
 import { goOnCommand } from '../../core/plan/advice.ts';
 import { formatAge } from '../../view/format.ts';
-import { answersOf } from '../../view/review/review.ts';
+import { answersOf, choicesOf } from '../../view/review/review.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { type Context, need, refuse } from '../context.ts';
 import { parseWhole } from '../options/options.ts';
@@ -42,17 +42,15 @@ export function defineInbox(command: Command, context: Context): void {
 }
 
 function itemLines(item: InboxItem, nowMs: number): string[] {
-  const { id, group, label, kind, text, options, since, diff, logs = [] } = item;
+  const { id, group, label, kind, text, since, diff, logs = [] } = item;
   const age = formatAge(Math.max(0, nowMs - Date.parse(since)));
   const head = `${id}  ${label === '' ? group : `${group}/${label}`}  ${kind}, ${age}`;
   const files = diff === undefined ? [] : [`  Difference: ${diff}`, `  Output: ${logs.join(', ')}`];
-  const named = kind === 'question' ? options : [];
-  const numbered = named.map((option, index) => `  ${index + 1}. ${safeLine(option, columnsMax)}`);
   return [
     head,
     `  ${safeLine(text, columnsMax)}`,
     ...files,
-    ...numbered,
+    ...choicesOf(item).map((choice) => `  ${safeLine(choice, columnsMax)}`),
     ...answersOf(item).map((line) => `  ${line}`),
   ];
 }

@@ -10,6 +10,7 @@ import {
   answersOf,
   changeText,
   checkText,
+  choicesOf,
   costText,
   kindTitle,
   mergeSafeCommand,
@@ -101,6 +102,7 @@ function rowLines(review: Review, row: ReviewRow, style: Style): string[] {
 function decisionLines(decisions: readonly OpenDecision[]): string[] {
   return decisions.flatMap((decision) => [
     `    ${safeLine(decision.text, columnsMax)}`,
+    ...choicesOf(decision).map((choice) => `    ${safeLine(choice, columnsMax)}`),
     ...answersOf(decision).map((command) => `      ${command}`),
   ]);
 }

@@ -8,6 +8,7 @@ import {
   answersOf,
   changeText,
   checkText,
+  choicesOf,
   costText,
   kindTitle,
   type Review,
@@ -258,7 +259,11 @@ function detailsOf({ groupId }: Review, row: ReviewRow | undefined, columns: num
   const isCut = !isFull && task.length > askedRowsMax;
   return [
     ...wrap(`${project}, ${status}${reason === undefined ? '' : ` (${reason})`}, ${costText(row)}`, { bold: true }),
-    ...decisions.flatMap((decision) => [...wrap(decision.text), ...answersOf(decision).map((text) => ({ text }))]),
+    ...decisions.flatMap((decision) => [
+      ...wrap(decision.text),
+      ...choicesOf(decision).flatMap((choice) => wrap(choice)),
+      ...answersOf(decision).map((text) => ({ text })),
+    ]),
     ...risks.flatMap(({ level, text }) => wrap(spelledLine(text), { color: colours[level] })),
     ...part('Said at its end', paragraph(said)),
     ...part(

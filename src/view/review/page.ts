@@ -8,6 +8,7 @@ import {
   answersOf,
   changeText,
   checkText,
+  choicesOf,
   costText,
   kindTitle,
   mergeSafeCommand,
@@ -148,6 +149,7 @@ function decisionOf(decision: OpenDecision): Markup {
     'div',
     { class: 'trouble s-paused' },
     el('p', {}, isolated(decision.text)),
+    choicesOf(decision).map((choice) => el('p', {}, isolated(choice))),
     answersOf(decision).map(codeBlock),
   );
 }

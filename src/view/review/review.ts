@@ -176,6 +176,11 @@ export function mergeSafeCommand({ groupId, rows }: Pick<Review, 'groupId' | 'ro
   return safe.length === 0 ? null : commandText(['group', 'merge', groupId, ...sessions]);
 }
 
+/** The numbered options of a question. */
+export function choicesOf({ kind, options }: Pick<OpenDecision, 'kind' | 'options'>): string[] {
+  return kind === 'question' ? options.map((option, index) => `${index + 1}. ${option}`) : [];
+}
+
 /** Commands that answer a decision. */
 export function answersOf({ id, kind, options }: OpenDecision): string[] {
   if (kind === 'question') {

@@ -32,7 +32,9 @@ test('parked sessions cost and hold nothing, and resume with their answers after
   expect(lines.at(-1)).toMatchObject({ type: 'group_paused', message: '2 questions wait for an answer.' });
   expect(await user.json('group', 'show', group)).toMatchObject({ progress: { completed: 1, paused: 2 } });
   // Neither a failed night nor four open cases.
-  expect(await user.ok('review', group)).toMatch(/^1 of 3 sessions completed, .* 2 decisions wait, 1 safe to merge\./);
+  const review = await user.ok('review', group);
+  expect(review).toContain('Which database?\n    1. Postgres\n    2. SQLite\n');
+  expect(review).toMatch(/^1 of 3 sessions completed, .* 2 decisions wait, 1 safe to merge\./);
   expect(await user.json('group', 'budget', group)).toMatchObject({ reservedUsd: 0, leftUsd: 0.97 });
   const asked = asking.requests('api') + asking.requests('web');
 

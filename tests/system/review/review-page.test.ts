@@ -51,7 +51,10 @@ const review: Review = {
       status: 'paused',
       reason: 'waits-for-answer',
       notMergeable: 'The session is not completed.',
-      decisions: [{ id: '1a2b3c4d', kind: 'permission', text: `Bash ${evil}`, options: [] }],
+      decisions: [
+        { id: '1a2b3c4d', kind: 'permission', text: `Bash ${evil}`, options: [] },
+        { id: '5e6f7a8b', kind: 'question', text: 'Which?', options: ['Postgres', evil] },
+      ],
     }),
     row(2, { kind: 'risk', risks: [makeRisk('secret', 100, 'src/a.js holds what looks like an AWS access key.')] }),
     row(3),
@@ -116,8 +119,9 @@ describe.skipIf(chromiumProgram === null)('the review page in Chromium', () => {
     await browser.visit(page, desk);
     const commands =
       '[...document.querySelectorAll("details.row")].map((one) => one.querySelectorAll("pre.command").length)';
-    // Allow, deny, send back and discard; then merge, propose, send back and discard.
-    expect(await browser.evaluate(commands)).toEqual([4, 4, 4, 4]);
+    // Allow, deny, answer, send back and discard; then merge, propose, send back and discard.
+    expect(await browser.evaluate(commands)).toEqual([5, 4, 4, 4]);
+    expect(await browser.evaluate('document.body.textContent')).toContain('1. Postgres');
     expect(await browser.evaluate('document.querySelector("#safe > pre").textContent')).toEndWith(
       'group merge 20260104-143022-night --session 003 --session 004',
     );

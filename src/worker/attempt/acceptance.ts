@@ -234,12 +234,14 @@ export class Acceptance {
 
   /** Like #runCommand, on another host. Files that the command leaves there are ignored. */
   async #runElsewhere(accept: string, run: NonNullable<AcceptanceOptions['elsewhere']>): Promise<Result<TimedEnd>> {
+    if (this.#stopped) return stoppedWaiting;
     const { acceptTimeoutMs = defaultCommandTimeoutMs } = this.#options.record.definition;
     const startedMs = this.#world.clock.now();
     const running = run(accept, acceptTimeoutMs);
     this.#command = { ...running, abandon: () => {}, halt: () => {} };
     const end = await running.ended;
     this.#command = null;
+    if (this.#stopped) return stoppedWaiting;
     if (end.unstarted !== undefined) {
       this.#stopped ??= 'host-lost';
       return stoppedWaiting;

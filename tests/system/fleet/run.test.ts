@@ -208,6 +208,22 @@ fleetTest('the acceptance command runs where the work was done', async () => {
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
+fleetTest('a pause ends the acceptance command on the host and does not repeat it', async () => {
+  await open([{ name: 'a', fields: { accept: 'echo begun >>"$MARK"; sleep 600' } }], {
+    machines: { one: {} },
+    envOf: (folder) => ({ MARK: join(folder, 'mark') }),
+  });
+  const mark = join(ground.group.folder, 'mark');
+  const run = ground.group.run(rig.env);
+  await (await begin('a')).succeed(0.1);
+  await until(() => existsSync(mark));
+  await run.ask({ kind: 'pause-session', sessionId: ground.group.id('a') });
+  expect(await run.event('session_paused')).toMatchObject({ reason: 'user' });
+  await run.result;
+  expect(readFileSync(mark, 'utf8')).toBe('begun\n');
+  expect(ground.group.events().filter(({ type }) => type === 'session_warning')).toEqual([]);
+});
+
 longFleetTest('what a user says and asks for reaches a session elsewhere', async () => {
   await open([{ name: 'a' }]);
   const run = ground.group.run(rig.env);

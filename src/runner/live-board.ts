@@ -145,7 +145,9 @@ export class LiveBoard {
     for (const host of hosts) {
       const silentMs = this.#silent.get(host);
       if (silentMs !== undefined && !before.has(host)) {
-        const then = 'When its lease expires, its sessions continue on other hosts.';
+        const isAwaited = writer.state.group.config.onLost === 'wait';
+        const elsewhere = 'When its lease expires, its sessions continue on other hosts.';
+        const then = isAwaited ? 'Its sessions wait until it is back.' : elsewhere;
         reporter.warning?.(`${silenceSentence(host, silentMs)} ${then}`, writer.state);
       } else if (silentMs === undefined) reporter.warning?.(`Host ${host} is connected again.`, writer.state);
     }

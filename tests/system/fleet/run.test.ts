@@ -111,7 +111,7 @@ longFleetTest(
     await ground.machines.one?.burn([id]);
     expect(await run.event('session_host_lost')).toMatchObject({ host: 'one', attemptId: id, held: 2 });
     // Before the host counts as lost.
-    expect(warned).toContainEqual(expect.stringMatching(/^Host one has not responded for \d s\. When its lease/));
+    expect(warned).toContainEqual(expect.stringMatching(/^Host one has not responded for \d+ s\. When its lease/));
     const again = await rig.nextFor(ground.group.claudeId('a'));
     expect(again.hello.cwd).toStartWith(second.root);
     expect(await again.prompt()).toContain('do a');
@@ -159,11 +159,14 @@ longFleetTest(
   'a session on an unreachable host that is waited for continues',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000, config: { onLost: 'wait' } });
-    const run = ground.group.run(rig.env);
+    const warned: string[] = [];
+    const run = ground.group.run(rig.env, { onWarning: (message) => warned.push(message) });
     const fake = await inMidTool('a');
     const { token = '' } = attemptOf('a').place ?? {};
     await ground.machines.one?.killAgent();
     await until(() => !isHeld('one', token));
+    const waits = /^Host one has not responded for \d+ s\. Its sessions wait until it is back\.$/;
+    await until(() => warned.some((message) => waits.test(message)));
     ground.machines.one?.start();
     await fake.succeed(0.25);
     expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });

@@ -80,6 +80,8 @@ export function groupAdvice(state: GroupState): Advice {
     const raise = ['config', 'set', 'budget.day', `+${maxBudgetUsd}`];
     return adviseInOrder('Wait until tomorrow, or raise the cap and continue with', raise, goOnCommand(state));
   }
+  if (state.reason === 'no-host')
+    return advise('List the problems of the hosts, or continue, with', ['doctor', '--hosts'], goOnCommand(state));
   if ([...state.sessions.values()].some((record) => openItems(record).length > 0)) {
     const inbox = ['inbox', state.group.id];
     if (state.reason === 'waits-for-answer') return advise('List the questions with', inbox);

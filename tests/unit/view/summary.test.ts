@@ -41,6 +41,16 @@ test('the next step raises a session’s own cap if the group has money left', (
   expect(next).toMatch(/^Continue with: claude-code-agent session resume \S+\/\S+ --max-budget-usd 0\.55$/);
 });
 
+test('the next step of a group that no host can run finds the cause', () => {
+  const log = new CoreLog({ where: 'fleet' }).addSession(sessionDefinition(1)).run();
+  log.add({ type: 'group_paused', reason: 'no-host', message: 'The login was refused on gpu1.' });
+  expect(nextSteps(log.state)).toEqual([
+    'The login was refused on gpu1.',
+    'List the problems of the hosts, or continue, with: claude-code-agent doctor --hosts',
+    `Or: claude-code-agent group resume ${groupId}`,
+  ]);
+});
+
 test('the next step is to review and merge worktrees until that is done', () => {
   const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
   const of = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };

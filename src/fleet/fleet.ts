@@ -18,7 +18,7 @@ import { placesHere, type RemoteSubject, type Sender, WorkCode } from './order.t
 import type { SlotLeases } from './redis.ts';
 import { heartbeatMs, type RegisteredHost, takesNew } from './registry.ts';
 import { askAgainMs, RemoteAttempt } from './remote-attempt.ts';
-import { type SlotCommand, type ToGroup, wireVersion } from './wire.ts';
+import type { SlotCommand, ToGroup } from './wire.ts';
 
 const tickMs = 1_000;
 interface Watched {
@@ -458,7 +458,7 @@ export class Placement {
   /** The host with the most free slots first. A host with the session's files is asked alone for a while. */
   #candidates(hosts: readonly RegisteredHost[], wanted: Wanted): readonly RegisteredHost[] {
     const { needs, prefer } = wanted.wish;
-    const open = fittingHosts(hosts, needs).filter((host) => takesNew(host) && host.abilities.wire === wireVersion);
+    const open = fittingHosts(hosts, needs).filter(takesNew);
     const preferred = this.#isLong(wanted) ? [] : open.filter(({ name }) => name === prefer);
     const held = Map.groupBy(this.#held.values(), ({ lease }) => lease.host);
     // A host's own figures are some seconds old.

@@ -4,7 +4,7 @@ import { defined } from '../core/defined.ts';
 import type { HostSlots, Needs } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { FleetLink } from './engine-link.ts';
-import { isLost, isSilent, type RegisteredHost, takesNew, withLogin } from './registry.ts';
+import { isCompatible, isLost, isSilent, type RegisteredHost, takesNew, withLogin } from './registry.ts';
 import type { RefusedLogin } from './wire.ts';
 
 const forgottenMs = 8_000;
@@ -135,6 +135,11 @@ export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Ne
     const resumed = alive.map(({ name }) => ['host', 'resume', name]);
     const drained = `${namesOf(alive)} ${alive.length === 1 ? 'is' : 'are'} drained`;
     return { text: drained, cure: adviseInOrder('Resume it with', ...resumed) };
+  }
+  if (!alive.some(isCompatible)) {
+    const text = `the claude-code-agent of ${namesOf(alive)} is incompatible with this one`;
+    const updates = alive.map(({ name }) => ['host', 'add', name, '--ssh', 'USER@HOST']);
+    return { text, cure: adviseInOrder('Install this version there with', ...updates) };
   }
   const refused = fitting.filter(({ loginTrouble }) => loginTrouble !== undefined);
   const logins = refused.length === 0 ? '' : `; the login was refused on ${namesOf(refused)}`;

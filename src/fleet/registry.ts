@@ -4,7 +4,7 @@ import { ok, type Result } from '../core/failure.ts';
 import { parseJson } from '../store/json.ts';
 import type { FleetEngine, FleetRedis } from './redis.ts';
 import { drainedKey, hostsKey, refusedLoginsKey, slotsKey, toHostStream } from './redis.ts';
-import { type HostEntry, hostEntry, type RefusedLogin, refusedLogin } from './wire.ts';
+import { type HostEntry, hostEntry, type RefusedLogin, refusedLogin, wireVersion } from './wire.ts';
 
 export interface RegisteredHost extends HostEntry {
   /** It must take no new sessions. */
@@ -59,8 +59,14 @@ export function isSilent({ silentMs, leaseMs }: RegisteredHost): boolean {
   return silentMs > Math.max(2.5 * heartbeatMs(leaseMs), Math.min(5_000, leaseMs / 2));
 }
 
+/** Its program understands the orders of this one. */
+export function isCompatible({ abilities }: RegisteredHost): boolean {
+  return abilities.wire === wireVersion;
+}
+
 export function takesNew(host: RegisteredHost): boolean {
-  const isWell = host.refusal === undefined && host.loginTrouble === undefined && host.isFull !== true;
+  const isRefusing = host.refusal !== undefined || host.loginTrouble !== undefined || !isCompatible(host);
+  const isWell = !isRefusing && host.isFull !== true;
   return !isSilent(host) && !host.isDrained && host.isGuarded && isWell;
 }
 

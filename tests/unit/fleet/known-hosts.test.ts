@@ -5,14 +5,15 @@ import { ok } from '../../../src/core/failure.ts';
 import type { Needs } from '../../../src/core/plan/decision.ts';
 import { describeHosts, KnownHosts, withoutLogin } from '../../../src/fleet/known-hosts.ts';
 import { type RegisteredHost, withLogin } from '../../../src/fleet/registry.ts';
-import type { HostAbilities, RefusedLogin } from '../../../src/fleet/wire.ts';
+import { type HostAbilities, type RefusedLogin, wireVersion } from '../../../src/fleet/wire.ts';
 
 const host = (name: string, labels: readonly string[], more: Partial<RegisteredHost> = {}) =>
   ({
     ...{ name, labels, silentMs: 0, leaseMs: 60_000, isDrained: false, isGuarded: true, slots: 4, used: 1 },
-    ...more,
+    ...{ abilities: { wire: wireVersion }, ...more },
   }) as RegisteredHost;
 const gpu = { requires: ['gpu'] };
+const old = { abilities: { wire: wireVersion - 1 } as HostAbilities };
 const [lost, drained, refused] = [{ silentMs: 61_000 }, { isDrained: true }, { loginTrouble: 'Not logged in.' }];
 
 test.each<[string, RegisteredHost[], Needs, string, string | undefined]>([
@@ -40,6 +41,20 @@ test.each<[string, RegisteredHost[], Needs, string, string | undefined]>([
     'host resume a',
   ],
   ['lost', [host('a', ['gpu'], lost), host('b', ['gpu'], lost)], gpu, 'nothing is heard of a, b', 'host list'],
+  [
+    'of another version',
+    [host('a', ['gpu'], old), host('b', ['gpu'], { ...lost, ...old })],
+    gpu,
+    'the claude-code-agent of a is incompatible with this one',
+    'host add a --ssh USER@HOST',
+  ],
+  [
+    'partly of another version',
+    [host('a', ['gpu'], old), host('b', ['gpu'])],
+    gpu,
+    '1 host, 4 slots, 3 free, one is being taken',
+    undefined,
+  ],
   ['none', [], {}, 'no host has joined the fleet', 'host add NAME --ssh USER@HOST'],
   [
     'an unknown label',

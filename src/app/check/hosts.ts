@@ -1,14 +1,13 @@
 /** `doctor --hosts`: checks the Redis server and the hosts of the fleet. */
 
 import { findClaude, versionOf } from '../../claude/launch/program.ts';
-import { advise, see } from '../../core/advice.ts';
+import { advise, type CommandLine, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, wordPattern } from '../../core/setting-values.ts';
-import { isLost, listHosts } from '../../fleet/registry.ts';
-import { wireVersion } from '../../fleet/wire.ts';
+import { isCompatible, isLost, isSilent, listHosts } from '../../fleet/registry.ts';
 import { formatAge, formatDuration, plural } from '../../view/format.ts';
 import type { AppContext } from '../app-context.ts';
-import { checkRedis, type FleetHost, knownFleet, withRedis } from '../fleet/init.ts';
+import { checkRedis, type FleetHost, knownFleet, updateCommand, withRedis } from '../fleet/init.ts';
 import { type Finding, finding, fine, freeBytesLow, freeBytesMin, mebibyte } from './machine.ts';
 
 /** Fails with `not-found` without a fleet, or if Redis cannot be reached. */
@@ -26,7 +25,11 @@ export async function checkHosts(context: AppContext, root: string): Promise<Res
   const redis = checkRedis(health);
   const claude = findClaude(context.world, context.env, { packageRoot: context.packageRoot });
   const version = claude.ok ? await versionOf(context.world, claude.value.program, context.env) : claude;
-  const here = { leaseMs: fleet.value.leaseMs, claude: version.ok ? version.value : undefined };
+  const here = {
+    leaseMs: fleet.value.leaseMs,
+    claude: version.ok ? version.value : undefined,
+    update: (name: string) => updateCommand(context, root, name),
+  };
   const server = redis.ok
     ? fine('redis', `Redis ${health.version}, ${health.isEncrypted ? 'by TLS' : 'not encrypted'}`)
     : finding('redis', 'broken', redis.failure.message, redis.failure.next);
@@ -38,6 +41,7 @@ export async function checkHosts(context: AppContext, root: string): Promise<Res
 interface Here {
   readonly leaseMs: number;
   readonly claude: string | undefined;
+  readonly update: (host: string) => CommandLine;
 }
 
 /** The problems of a host, or one line with its state. */
@@ -46,15 +50,20 @@ export function hostFindings(host: FleetHost, here: Here): Finding[] {
   if (isLost(host)) {
     const message = `${name}: no heartbeat for ${formatAge(host.silentMs)}; its sessions are lost.`;
     const next = advise(
-      'Start its agent there ("systemctl --user restart claude-code-agent-host"), or remove it with',
+      'Start its agent there ("systemctl --user restart claude-code-agent-host", or join again), or remove it with',
       ['host', 'forget', name],
     );
     return [finding('lease', 'broken', message, next)];
   }
+  if (isSilent(host)) {
+    const message = `${name}: no heartbeat for ${formatAge(host.silentMs)}, so it gets no sessions.`;
+    const next = 'Wait. If it stays silent, its sessions continue elsewhere when its lease expires.';
+    return [finding('lease', 'warning', message, next)];
+  }
   const found = [
     ...leaseFindings(host, here),
     ...programFindings(host, here),
-    ...loginFindings(host),
+    ...loginFindings(host, here),
     ...diskFindings(host),
     ...slotFindings(host),
   ];
@@ -79,17 +88,18 @@ function leaseFindings({ name, leaseMs, isGuarded }: FleetHost, here: Here): Fin
   ];
 }
 
-function programFindings({ name, abilities, refusal }: FleetHost, here: Here): Finding[] {
-  const { wire, version, claudeVersion } = abilities;
+function programFindings(host: FleetHost, here: Here): Finding[] {
+  const { name, abilities, refusal } = host;
+  const { version, claudeVersion } = abilities;
   const found: Finding[] = [];
-  if (wire !== wireVersion) {
+  if (!isCompatible(host)) {
     const message = `${name}: its claude-code-agent ${version} is incompatible, so it gets no sessions.`;
-    const next = advise('Install this version there with', ['host', 'add', name, '--ssh', 'USER@HOST']);
+    const next = advise('Install this version there with', here.update(name));
     found.push(finding('version', 'broken', message, next));
   }
   if (refusal !== undefined) {
     const cure = 'Install another version of Claude Code there; its agent checks it automatically.';
-    const risk = ['host', 'add', name, '--ssh', 'USER@HOST', '--accept-claude', claudeVersion];
+    const risk = [...here.update(name), '--accept-claude', claudeVersion];
     const next = !wordPattern.test(claudeVersion) ? cure : advise(`${cure} Or use it at your own risk with`, risk);
     found.push(finding('claude', 'broken', `${name}: it gets no sessions. ${refusal}`, next));
   } else if (claudeVersion === '') {
@@ -113,10 +123,10 @@ function isName(text: string | undefined): text is string {
   return text !== undefined && plainNamePattern.test(text);
 }
 
-function loginFindings({ name, login = 'NAME', loginWarning, loginTrouble }: FleetHost): Finding[] {
+function loginFindings({ name, login = 'NAME', loginWarning, loginTrouble }: FleetHost, here: Here): Finding[] {
   const found: Finding[] = [];
   if (loginWarning !== undefined) {
-    const send = ['host', 'add', name, '--ssh', 'USER@HOST', '--login', isName(login) ? login : 'NAME'];
+    const send = [...here.update(name), '--login', isName(login) ? login : 'NAME'];
     const message = `${name}: its login cannot be used. ${loginWarning}`;
     found.push(finding('login', 'broken', message, advise('Send one with', send)));
   }

@@ -127,10 +127,12 @@ function loginToSend(
     return ok({ name, text: loginText({ ...variables, ...(where ? { ANTHROPIC_BASE_URL: where } : {}) }) });
   }
   const what =
-    kind === 'store' ? 'is in your own credential store and cannot be copied' : `(${source}) is not a single key`;
+    kind === 'store'
+      ? 'the environment has no key or token to send; a login of "claude auth login" stays on this machine'
+      : `your current login (${source}) is not a single key`;
   const path = `${root}/fleet/logins/${name}.env`;
   const next = `Put one into ${path} (chmod 600), such as CLAUDE_CODE_OAUTH_TOKEN=… from "claude setup-token".`;
-  return fail('not-logged-in', `There is no login ${name} here, and your current login ${what}.`, next);
+  return fail('not-logged-in', `There is no login ${name} here, and ${what}.`, next);
 }
 
 const probeScript = `

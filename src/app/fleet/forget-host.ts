@@ -1,7 +1,7 @@
 /** `host forget`: removes a host from the fleet and records the amounts held for it as spent. */
 
 import { join } from 'node:path';
-import { shellWord } from '../../core/advice.ts';
+import { commandText, shellWord } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
@@ -145,11 +145,11 @@ const lookMs = 1_000;
 const handOverMs = 30_000;
 const undoMs = 120_000;
 
-/** Returns a sentence if something could not be removed from the host. */
+/** Returns a sentence if something could not be removed from the host, or if the host returns. */
 export async function removeHost(
   context: AppContext,
   root: string,
-  { name }: ToForget,
+  { name, used }: ToForget,
 ): Promise<Result<string | undefined>> {
   const { world } = context;
   const added = readAdded(world.files, root);
@@ -163,6 +163,10 @@ export async function removeHost(
   if (known !== undefined) {
     const written = writeAdded(world.files, root, others);
     if (!written.ok) return written;
+  }
+  if (known === undefined && used !== undefined) {
+    const leave = commandText(['host', 'forget', name]);
+    return ok(`${name} joined by itself and returns while its agent runs. Remove it on that host with: ${leave}`);
   }
   return ok(undone.ok ? undefined : undone.failure.message);
 }

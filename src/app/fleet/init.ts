@@ -1,6 +1,6 @@
 /** `fleet init`, and the list of hosts, on a machine that runs groups. */
 
-import { advise } from '../../core/advice.ts';
+import { advise, type CommandLine } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { nearest } from '../../core/nearest.ts';
@@ -10,6 +10,7 @@ import {
   joinLine,
   readAdded,
   readFleet,
+  readHost,
   ticketOf,
   writeFleet,
 } from '../../fleet/fleet-files.ts';
@@ -105,6 +106,11 @@ export function knownFleet({ world, env }: AppContext, root: string): Result<Fle
   const config = readFleet(world.files, root, env.CLAUDE_CODE_AGENT_FLEET);
   if (!config.ok) return config;
   if (config.value !== undefined) return ok(config.value);
+  const host = readHost(world.files, root);
+  if (host.ok && host.value !== undefined) {
+    const message = `This machine is the host ${host.value.name} of a fleet and runs no groups on it.`;
+    return fail('not-found', message, 'Use the machine on which the fleet was created.');
+  }
   return fail('not-found', 'There is no fleet in this data folder.', {
     sentence: 'Create one with',
     commands: [['fleet', 'init', '--redis', 'URL']],
@@ -146,7 +152,7 @@ export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealt
 // Lists and drains the hosts of a fleet.
 
 export type FleetHost = registry.RegisteredHost;
-export const { isLost, isSilent } = registry;
+export const { isCompatible, isLost, isSilent } = registry;
 export { describeHosts } from '../../fleet/known-hosts.ts';
 
 /** Fails with `not-found` without a fleet, and with `timeout` if Redis does not answer. */
@@ -187,6 +193,12 @@ export function unknownHost(name: string, hosts: readonly { readonly name: strin
   const meant = near === undefined ? '' : `Did you mean ${near}? `;
   if (names.length > 0) return fail('not-found', message, `${meant}There are: ${names.join(', ')}.`);
   return fail('not-found', message, advise('Add one with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']));
+}
+
+/** Updates a host or its login. The destination of a host that was added from here is known. */
+export function updateCommand(context: AppContext, root: string, name: string): CommandLine {
+  const isKnown = addedHosts(context, root).some(([added]) => added === name);
+  return ['host', 'add', name, ...(isKnown ? [] : ['--ssh', 'USER@HOST'])];
 }
 
 /** Names and ssh destinations of the hosts that were added from this machine. */

@@ -113,9 +113,14 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
 
     const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
     expect(hosts).toMatchObject([{ name: 'one', slots: 2, labels: ['gpu'], state: 'ready', login: 'team-a' }]);
+    // The destination and the other options are known by now.
+    expect((await user.run('host', 'add', 'one', '--slots', '3')).code).toBe(0);
+    const changed = await user.json<{ hosts: object[] }>('host', 'list');
+    expect(changed.hosts).toMatchObject([{ name: 'one', slots: 3, labels: ['gpu'], login: 'team-a' }]);
     // The claude of this test has no login, which doctor reports; a worktree can be created.
     const doctor = async () => (await user.run('doctor', '--hosts')).stdout;
     while (!/one: its login cannot be used\. /.test(await doctor())) await Bun.sleep(100);
+    expect(await doctor()).toContain('Send one with: claude-code-agent host add one --login team-a\n');
     const login = join(fleetPaths(machineRoot()).logins, 'team-a.env');
     expect(readFileSync(login, 'utf8')).toBe(`ANTHROPIC_API_KEY=${secret}\n`);
     for (const path of [login, fleetPaths(machineRoot()).host]) expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -298,6 +303,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   );
 
   test.each([
+    [['one'], 'The host one was not added from here. Give its ssh destination with --ssh.'],
     [['one', '--ssh', '-oProxyCommand=x'], 'not a destination of ssh'],
     [['o_ne', '--ssh', 'me@there'], 'is not a valid host name'],
     [['one', '--ssh', 'me@there', '--label', 'a+b'], 'is not a valid label'],
@@ -376,6 +382,11 @@ esac
     const taken = await user.run('host', 'join', line, '--name', 'two');
     expect([taken.code, taken.stderr.includes('Another host of the fleet is called two')]).toEqual([2, true]);
     expect(existsSync(fleetPaths(user.data).host)).toBe(false);
+    const listed = await user.runWith({ env }, 'host', 'list');
+    expect(listed).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('This machine is the host two of a fleet'),
+    });
     const left = await user.runWith({ env }, 'host', 'forget', 'two', '--yes');
     expect(left).toMatchObject({ code: 0, stdout: 'Removed two from the fleet.\n' });
     expect(await user.json('host', 'list')).toEqual({ hosts: [] });

@@ -129,6 +129,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   describe('hosts', () => {
     let redis: FleetRedis;
+    const otherVersion = { wire: wireVersion + 1, version: '9.9.9', claudeVersion: '2.1.331' };
 
     beforeEach(async () => {
       const { sealingKey } = expectOk(parseJoinLine((await init('--lease', '8')).stdout));
@@ -200,6 +201,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       const listed = await user.run('host', 'list');
       expect(listed.stdout).toMatch(/^untold +refusing /m);
       expect(listed.stderr).toBe('untold: claude 2.1.331 was tried.\n');
+      await says('untold', { abilities: otherVersion });
+      const other = await user.run('host', 'list');
+      expect(other.stdout).toMatch(/^untold +refusing .* 9\.9\.9 /m);
+      expect(other.stderr).toStartWith('untold: Its claude-code-agent is incompatible with this one. See: ');
       await says('untold', { loginWarning: 'Not logged in.' });
       expect((await user.run('host', 'list')).stderr).toBe(
         'untold: Sessions may fail there, because its login cannot be used. Not logged in.\n',
@@ -269,6 +274,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
         );
         expectOk(await resumeHost(redis, 'tpu1'));
         expect((await user.run('group', 'plan', group)).stdout).not.toContain('Would wait');
+        await says('tpu1', { labels: ['tpu'], abilities: otherVersion });
+        expect((await user.run('group', 'plan', group)).stdout).toContain(
+          'the claude-code-agent of tpu1 is incompatible with this one. Install this version there with: ' +
+            'claude-code-agent host add tpu1 --ssh USER@HOST',
+        );
       });
     });
 
@@ -288,18 +298,22 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(asked.code).toBe(2);
       expect(asked.stderr).toContain('Remove gpu1 from the fleet, waiting for 1 session there?');
       expect(await user.ok('host', 'list')).toContain('gpu1');
-      expect(await user.json('host', 'forget', 'gpu1', '--now', '--yes')).toEqual({ host: 'gpu1', booked: [] });
+      const forgotten = await user.run('host', 'forget', 'gpu1', '--now', '--yes', '--json');
+      expect(JSON.parse(forgotten.stdout)).toEqual({ host: 'gpu1', booked: [] });
+      expect(forgotten.stderr).toContain('gpu1 joined by itself and returns while its agent runs. Remove it on');
       expect(await user.json('host', 'list')).toEqual({ hosts: [] });
     });
 
     test.each<[string, Partial<HostEntry>, number, string]>([
       ['lost', {}, 61_000, 'no heartbeat for 1m'],
+      ['silent', {}, 6_000, 'no heartbeat for 6s, so it gets no sessions'],
       ['unguarded', { isGuarded: false }, 0, 'its guard does not run'],
       ['other-lease', { leaseMs: 90_000 }, 0, 'a lease of 1m 30s, but the fleet has 8s'],
       ['full', { freeDiskBytes: 10_000_000 }, 0, 'only 9 MiB are free'],
       ['stuffed', { freeDiskBytes: 400_000_000, isFull: true }, 0, 'on its disk, so it gets no sessions'],
       ['refusing', { refusal: 'claude 2.1.331 was tried.' }, 0, 'it gets no sessions. claude 2.1.331 was tried.'],
       ['no-key', { loginWarning: 'Bad.' }, 0, 'its login cannot be used. Bad.'],
+      ['other-version', { abilities: otherVersion }, 0, 'its claude-code-agent 9.9.9 is incompatible'],
       ['busy', { used: 4 }, 0, 'all of its 4 slots are in use'],
     ])('that are %s are reported by doctor with a fix', async (name, more, silentMs, said) => {
       await says(name, more, silentMs);

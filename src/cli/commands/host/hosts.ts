@@ -14,9 +14,11 @@ import {
   type ToForget,
 } from '../../../app/fleet/forget-host.ts';
 import {
+  addedHosts,
   type FleetHost,
   type FleetInitOptions,
   fleetHosts,
+  isCompatible,
   isLost,
   isSilent,
   joinLineOf,
@@ -86,7 +88,10 @@ function stateOf(host: FleetHost): 'ready' | 'draining' | 'silent' | 'lost' | 'u
 }
 
 /** Why the host starts no sessions. */
-function whyRefusing({ name, refusal, loginTrouble }: FleetHost): string | undefined {
+function whyRefusing(host: FleetHost): string | undefined {
+  const { name, refusal, loginTrouble } = host;
+  if (!isCompatible(host))
+    return `Its claude-code-agent is incompatible with this one. See: ${commandText(['doctor', '--hosts'])}`;
   if (refusal !== undefined || loginTrouble === undefined) return refusal;
   const again = commandText(['host', 'resume', name]);
   return `Its login was refused, so it gets no sessions. Change the login, or retry with: ${again}. ${loginTrouble}`;
@@ -199,7 +204,7 @@ are recorded as spent.`)
         const forgetting = async () => (host.isHere ? leaveFleet(context, root) : removeHost(context, root, host));
         const forgotten = need(await whileBusy(context, `Removing ${name}`, forgetting));
         if (forgotten !== undefined) {
-          context.stderr.line(safeLine(`${forgotten} The program and the login stay on that host.`, 1_000));
+          context.stderr.line(safeLine(`The program and the login stay on that host. ${forgotten}`, 1_000));
         }
         const booked = [];
         for (const one of held) {
@@ -352,7 +357,8 @@ function say({ stdout, stderr }: Context, { host, redis }: Joined, started: Star
     stdout.line(safeLine(`This host joined the fleet at ${redis} as ${name}: ${room}.`, 600));
   }
   if (started?.as === 'process') {
-    stderr.line(`Without systemd --user, the agent does not restart after a reboot. Its log: ${started.log}`);
+    const reboot = 'Without systemd --user, the agent does not restart after a reboot; repeat this command then.';
+    stderr.line(`${reboot} Its log: ${started.log}`);
   } else if (started !== undefined && !started.lingers) {
     stderr.line('The agent ends when you log out. To keep it running: loginctl enable-linger');
   }
@@ -369,7 +375,7 @@ the same platform as this machine. Copies this program and a login to the host a
 again to install this version or to change options. Options not given keep their values, and running sessions keep
 their version. To undo all of this, forget the host.`)
     .argument('<name>', 'name in the fleet')
-    .requiredOption('--ssh <destination>', '[user@]host, or a name from your ssh configuration')
+    .option('--ssh <destination>', '[user@]host, or a name from your ssh configuration; later not needed')
     .option('--slots <n>', 'maximum number of sessions to run there at once (default: the number of cores)', parseSlots)
     .option('--label <label>', 'label that sessions can require; may be repeated', collect)
     .option('--login <name>', 'login to copy: fleet/logins/<name>.env in the data folder (default: your login)');
@@ -380,11 +386,14 @@ their version. To undo all of this, forget the host.`)
     .action((name, { label: labels, json, ...given }) =>
       context.run(async () => {
         const root = need(context.root());
+        const ssh = given.ssh ?? new Map(addedHosts(context, root)).get(name);
+        if (ssh === undefined)
+          return refuse('usage', `The host ${name} was not added from here.`, 'Give its ssh destination with --ssh.');
         const say = (step: string) => context.stderr.line(safeLine(step, 300));
-        const added = need(await addHost(context, root, { ...given, name, labels }, say));
+        const added = need(await addHost(context, root, { ...given, name, ssh, labels }, say));
         const out = json ? context.stderr : context.stdout;
-        for (const line of added) out.line(safeLine(`${given.ssh}: ${line}`, 1_000));
-        if (json) context.stdout.json({ host: name, ssh: given.ssh });
+        for (const line of added) out.line(safeLine(`${ssh}: ${line}`, 1_000));
+        if (json) context.stdout.json({ host: name, ssh });
       }),
     );
 }
@@ -393,7 +402,7 @@ const initExample = `
 Example:
   $ claude-code-agent fleet init --redis redis://127.0.0.1:6379
   $ claude-code-agent fleet init --redis rediss://cca:PASSWORD@redis.example.org:6380
-  $ ssh gpu1 claude-code-agent host join "$(claude-code-agent fleet join-line)" --label gpu`;
+  $ claude-code-agent fleet join-line | ssh gpu1 claude-code-agent host join - --label gpu`;
 
 export function defineFleetInit(command: Command, context: Context): void {
   command

@@ -136,7 +136,11 @@ function screenOf(
   const isFull = ui.isFull === true && row !== undefined;
   const isBeside = columns >= wideColumns && !isFull;
   const listWidth = isBeside ? Math.floor(columns * 0.4) : columns;
-  const body = height - 3;
+  const message = questionOf(ui, row) ?? (ui.notice || (review.union ?? ''));
+  // What is typed stands at its end.
+  const footer = wrapped(message, columns, { color: 'yellow' }).slice(-footerMax);
+  const headline = wrapped(safeLine(review.headline, textMax), columns, { bold: true }).slice(0, headlineMax);
+  const body = height - 1 - headline.length - footer.length;
   const list = listOf(ui, Math.max(3, isBeside ? body - 2 : Math.floor(body * 0.35)));
   const listHeight = isFull ? 0 : isBeside ? body : list.length + 2;
   const width = isBeside ? columns - listWidth : columns;
@@ -152,18 +156,22 @@ function screenOf(
   const node = h(
     Box,
     { flexDirection: 'column', width: columns, height },
-    h(Text, { bold: true, wrap: 'truncate' }, safeLine(review.headline, columns)),
+    ...headline.map(textOf),
     h(
       Box,
       { flexDirection: isBeside ? 'row' : 'column', height: body, overflow: 'hidden' },
       isFull ? null : pane({ width: listWidth, height: listHeight }, list, { title: 'Review', end: place }),
       details,
     ),
-    h(Text, { wrap: 'truncate', color: 'yellow' }, questionOf(ui, row) ?? (ui.notice || (review.union ?? ''))),
+    ...footer.map(textOf),
     keyLine(row === undefined ? [] : actionsOf(review.groupId, row)),
   );
   return { node, scroll };
 }
+
+const headlineMax = 2;
+/** Lines of a message or of what is typed. */
+const footerMax = 6;
 
 type InputKey = Parameters<Parameters<typeof useInput>[0]>[1];
 
@@ -205,12 +213,14 @@ function pane(
     h(
       Box,
       { ...size, borderStyle: 'round', flexDirection: 'column', overflow: 'hidden', paddingX: 1 },
-      ...lines.map(({ text, ...props }) => h(Text, { wrap: 'truncate', ...props }, text === '' ? ' ' : text)),
+      ...lines.map(textOf),
     ),
     inBorder('left', title === '' ? '' : ` ${title} `),
     inBorder('right', end === '' ? '' : ` ${end} `),
   );
 }
+
+const textOf = ({ text, ...props }: Line) => h(Text, { wrap: 'truncate', ...props }, text === '' ? ' ' : text);
 
 function wrapped(text: string, columns: number, props: TextProps = {}): Line[] {
   const rows = Bun.wrapAnsi(text, Math.max(1, columns), { hard: true }).split('\n');

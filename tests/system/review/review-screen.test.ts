@@ -3,8 +3,10 @@
  * why they cannot; the terminal is restored.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { join } from 'node:path';
 import { MergeUser } from '../../support/cli/merge-ground.ts';
 import { launcher } from '../../support/cli/user.ts';
+import { git } from '../../support/git/repository.ts';
 import { key, TestTerminal } from '../../support/terminal.ts';
 
 let user: MergeUser;
@@ -87,6 +89,17 @@ test('review opens from the dashboard; 80 columns without colours have room for 
   await terminal.until((text) => / end ─/.test(text));
   terminal.type(key.enter);
   await terminal.shows('›! 001 secret');
+  // Why an action failed, and the end of a long sentence, need more than one line.
+  terminal.type('b');
+  terminal.type(`${'Keep the key out of the sources. '.repeat(4)}Use the vault.`);
+  await terminal.shows('To 001 secret: Keep the key', 'vault.▏ (Enter sends');
+  terminal.type(key.escape);
+  await Bun.write(join(user.folderOf('shop'), 'README.md'), 'changed\n');
+  git(user.folderOf('shop'), 'add', '--all');
+  terminal.type('m');
+  await terminal.shows('y: merge 001 secret?');
+  terminal.type('y');
+  await terminal.shows('001 secret: ', 'stash');
   terminal.type('q');
   await terminal.shows('R review', 'q quit');
   terminal.type('q');

@@ -94,6 +94,7 @@ test('review opens from the dashboard; 80 columns without colours have room for 
   terminal.type(`${'Keep the key out of the sources. '.repeat(4)}Use the vault.`);
   await terminal.shows('To 001 secret: Keep the key', 'vault.▏ (Enter sends');
   terminal.type(key.escape);
+  await terminal.until((text) => !text.includes('To 001 secret'));
   await Bun.write(join(user.folderOf('shop'), 'README.md'), 'changed\n');
   git(user.folderOf('shop'), 'add', '--all');
   terminal.type('m');

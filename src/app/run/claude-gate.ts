@@ -37,15 +37,19 @@ export async function gateForGroup(
   if (!ready.ok) return ready;
   const { acceptClaude } = { ...state.value.group.config, ...config };
   const admitted = await admit(context, gate, acceptClaude);
-  // In a fleet, other hosts may have a login.
   const { files } = context.world;
-  const isAlone = files.info(join(group.root, 'fleet', 'fleet.json')) === null;
   const records = ids.flatMap((id) => state.value.sessions.get(id) ?? []);
   const first = records.find(
     ({ finished, definition }) => finished === undefined && files.info(definition.projectPath),
   );
-  if (!admitted.ok || admitted.value === 'interrupted' || !isAlone || first === undefined) return admitted;
+  if (!admitted.ok || admitted.value === 'interrupted' || hasFleet(context, group.root) || first === undefined)
+    return admitted;
   return checkGateLogin(context, gate, acceptClaude, first.definition);
+}
+
+/** Its hosts may have a login. */
+function hasFleet({ world }: AppContext, root: string): boolean {
+  return world.files.info(join(root, 'fleet', 'fleet.json')) !== null;
 }
 
 /** Fails without a login, which would otherwise cost an attempt. */
@@ -146,7 +150,7 @@ export async function gateForNewGroup(
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
   const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen;
-  const checked = await checkGateLogin(context, gate, acceptClaude, first);
+  const checked = hasFleet(context, root) ? ok(gate) : await checkGateLogin(context, gate, acceptClaude, first);
   if (!checked.ok || options.isQuiet === true) return checked;
   await warnOfForeseen(context, root, draft.value, [...draft.value.sessions.keys()]);
   return checked;

@@ -11,7 +11,7 @@ import { ancestorsOf } from '../../core/graph.ts';
 import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import type { HostSlots } from '../../core/plan/decision.ts';
 import { isolationOf } from '../../core/plan/isolation.ts';
-import { unsatisfiableRequirements } from '../../core/plan/placement.ts';
+import { requiresRemote, unsatisfiableRequirements } from '../../core/plan/placement.ts';
 import { costHistory, type Preview, previewOf } from '../../core/plan/preview.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -184,6 +184,9 @@ async function missingFor(
   if (version.ok) note(checkSupported(version.value));
   if (version.ok) note(checkAccepted(version.value, acceptClaude));
   if (checked !== undefined) note(judgeCheck(checked, state.group.config.acceptClaude));
+  const definitions = preview.waves.flat().flatMap((id) => state.sessions.get(id)?.definition ?? []);
+  // Only the logins of the hosts count.
+  if (definitions.every((definition) => requiresRemote(state.group.config, definition))) return missing;
   const { level, message, next } = await checkClaudeLogin(context, claude.value);
   if (level === 'broken') missing.push({ message, next });
   else if (level === 'warning') context.notes.line(safeLine(`${message} ${next}`, sentenceColumnsMax));

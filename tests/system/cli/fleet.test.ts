@@ -282,6 +282,18 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       });
     });
 
+    test('a plan and a workflow for the fleet need no login here', async () => {
+      await claudeHere();
+      noteTried(user.data, user.env.CLAUDE_CODE_AGENT_CLAUDE ?? '');
+      new Repository(user.project('app')).commit({ 'a.txt': 'a\n' });
+      const workflow = join(user.folder, 'flow.yaml');
+      const session = `{ project: ${JSON.stringify(user.project('app'))}, prompt: x, isolate: worktree }`;
+      writeFileSync(workflow, `version: 1\ngroup: { where: fleet }\nsessions:\n  one: ${session}\n`);
+      const group = await user.ok('run', workflow, '--detach');
+      await user.ok('group', 'pause', group);
+      expect((await user.run('group', 'plan', group)).stdout).not.toContain('Missing');
+    });
+
     test('are drained and resumed by name', async () => {
       await says('gpu1');
       expect(await user.ok('host', 'drain', 'gpu1')).toBe(

@@ -65,8 +65,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   }
 
   /** A session runs there; returns its claude's pid. */
-  async function start(): Promise<{ group: string; run: ReturnType<User['run']>; pid: number }> {
-    await user.ok('fleet', 'init', '--redis', server.url, '--lease', '10');
+  async function start(leaseSeconds: number): Promise<{ group: string; run: ReturnType<User['run']>; pid: number }> {
+    await user.ok('fleet', 'init', '--redis', server.url, '--lease', String(leaseSeconds));
     const line = await user.ok('fleet', 'join-line');
     const env = { CLAUDE_CODE_AGENT_HOME: root };
     const joined = await user.runWith({ env }, 'host', 'join', line, '--name', 'one', '--slots', '2');
@@ -87,7 +87,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   }
 
   test('a killed agent restarts, alone or with its guard, and its session continues', async () => {
-    const { group, run, pid } = await start();
+    // Long enough for two agents to start on a busy machine.
+    const { group, run, pid } = await start(60);
     await killed(agentLock());
     await killed(agentLock(), guardLock());
     expect(isAlive(pid)).toBe(true);
@@ -103,7 +104,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
 
   test('no claude outlives its lease when agent and guard are killed while Redis is gone', async () => {
-    const { run, pid } = await start();
+    const { run, pid } = await start(10);
     await server.kill();
     for (const victim of [agentLock(), guardLock()].map(pidOf)) kill(victim);
     await until(() => !isAlive(pid));

@@ -261,8 +261,11 @@ async function mergeItemSince(
   const tip = workspace === undefined ? ok(null) : await tipOf(git, repository, workspace.branch);
   if (!tip.ok) return tip;
   if (workspace === undefined || tip.value === null) {
-    const known = isThere ? ok(true) : await holds(git, repository, target.value, work.commit);
-    return known.ok ? ok(known.value ? null : 'elsewhere') : known;
+    const known = await holds(git, repository, target.value, work.commit);
+    if (!known.ok || known.value) return known.ok ? ok(null) : known;
+    if (!isThere) return ok('elsewhere');
+    const isKept = await holds(git, repository, work.commit, work.commit);
+    return isKept.ok ? ok(isKept.value ? undone(record, repository, work.commit) : null) : isKept;
   }
   const uncommitted = definition.commit === false ? await uncommittedOf(git, workspace) : ok([]);
   if (!uncommitted.ok) return uncommitted;
@@ -271,6 +274,13 @@ async function mergeItemSince(
   if (!known.value)
     return ok({ record, workspace, work, source: tip.value, uncommitted: uncommitted.value, target: into });
   return ok(uncommitted.value.length === 0 ? null : leaveOut(record, holding(uncommitted.value), 'uncommitted'));
+}
+
+/** The user reset the branch, or rebased it. */
+function undone(record: SessionRecord, repository: string, commit: string): LeftOut {
+  const again = `git -C ${shellWord(repositoryDir(repository))} merge ${commit.slice(0, 12)}`;
+  const into = quoted(record.mergedInto ?? '');
+  return leaveOut(record, `was merged, but ${into} no longer has its commit; merge it again with: ${again}`, 'none');
 }
 
 /** False if the repository has lost the commit. */

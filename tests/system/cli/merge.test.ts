@@ -74,6 +74,20 @@ test('both repositories get all the work, the checkouts follow and the worktrees
   expect(again).toMatchObject({ code: 0, stdout: `All work of ${group.id} is already merged into main.\n` });
 });
 
+test('a merge that the user undid is not reported as merged; the named command repeats it', async () => {
+  const group = user.mergeGroup('shop', [{ name: 'a', repository: one, tree: { 'a.txt': 'a\n' } }]);
+  const before = user.tip(one);
+  expect((await merge(group)).code).toBe(0);
+  git(user.folderOf(one), 'reset', '--quiet', '--hard', before);
+  const { code, stdout } = await merge(group);
+  expect(code).toBe(0);
+  expect(stdout).not.toContain('already merged');
+  const command = /but "main" no longer has its commit; merge it again with: (.*)\.$/m.exec(stdout)?.[1] ?? 'false';
+  expect(Bun.spawnSync(['/bin/sh', '-c', command]).exitCode).toBe(0);
+  expect(user.tip(one)).toBe(group.commit('a'));
+  expect((await merge(group)).stdout).toBe(`All work of ${group.id} is already merged into main.\n`);
+});
+
 test('--json lists what was merged, from which branch into which', async () => {
   const group = user.mergeGroup('shop', shop);
   const from = user.tip(two);

@@ -288,7 +288,17 @@ function inputLabel({ state }: View, mode: Extract<Mode, { kind: 'say' | 'answer
   if (item === undefined) return 'answer';
   const options = item.options.map((option, index) => (item.kind === 'question' ? `${index + 1} ${option}` : option));
   const choice = options.length === 0 ? '' : ` (${options.join(', ')})`;
-  return plainWidths(safeLine(`${item.text}${choice}`, 60));
+  return plainWidths(safeLine(`${item.text}${choice}`, noticeColumnsMax));
+}
+
+const fitsBeside = (label: string, columns: number): boolean => Bun.stringWidth(label) <= columns / 2;
+
+/** With the question that is answered as the newest notice, unless it has room beside the answer. */
+export function withQuestion(view: View, { mode }: Ui, { columns }: Terminal): View {
+  if (mode.kind !== 'answer') return view;
+  const text = inputLabel(view, mode);
+  if (fitsBeside(` ${text}: `, columns)) return view;
+  return { ...view, notices: [...(view.notices ?? []), { text, tone: 'warn' }] };
 }
 
 type Question = Extract<Mode['kind'], `ask-${string}`>;
@@ -318,7 +328,7 @@ function question(kind: Question, { state }: View, columns: number): string {
 }
 
 function input(label: string, text: string, { columns, glyphs }: Terminal): Footer {
-  const start = Bun.stringWidth(label) <= columns / 2 ? label : ' > ';
+  const start = fitsBeside(label, columns) ? label : ' > ';
   const clean = plainWidths(safeText(text).replaceAll('\n', glyphs.newline).replaceAll('\t', ' '));
   // One column is left for the cursor.
   const shown = fitEnd(clean, Math.max(1, columns - Bun.stringWidth(start) - 1));

@@ -2,7 +2,7 @@
 import type { SessionId } from '../../core/group.ts';
 import { frameSize, hitAt, type Layout, type Pane, type PaneSize, paneOf } from '../layout.ts';
 import { keyHints, type PaletteChoice, paletteChoices } from './actions.ts';
-import { footerRow, headContent, noticeRows, where } from './bars.ts';
+import { footerRow, headContent, noticeRows, where, withQuestion } from './bars.ts';
 import { fitLine, padded, type Row, rowOf, type ScreenCell, tagged } from './cells.ts';
 import { detailsContent, linesFor } from './details.ts';
 import { type ListItem, listItems, sessionIdsOf } from './list.ts';
@@ -34,7 +34,7 @@ export function frameOf(view: View, given: Ui, terminal: Terminal): Frame {
   const chosen = { ...given, selected: followed(view, given) ?? given.selected };
   const items = listItems(view, chosen);
   const head = headPane(view, terminal, isFramed);
-  const notice = noticeRows(view, terminal, rows - head.height - 1 - listRowsMin);
+  const notice = noticeRows(withQuestion(view, chosen, terminal), terminal, rows - head.height - 1 - listRowsMin);
   const room = Math.max(0, rows - head.height - 1 - notice.length);
   const body = bodyOf(view, chosen, terminal, { items, room, isFramed });
   const { ui } = body;

@@ -1,5 +1,6 @@
 /** One row for a session. Foreign text comes last, so that its width cannot shift a column. */
 
+import { openItems } from '../../core/item.ts';
 import type { WaitReason } from '../../core/plan/decision.ts';
 import { isHeldBack } from '../../core/plan/plan.ts';
 import type { ApiRetry } from '../../core/progress.ts';
@@ -263,9 +264,11 @@ interface Sign {
 /** Milliseconds for which each frame of the spinner is shown. */
 const turnMs = 300;
 
-export function isTurning({ state, live, runner }: View, { definition, state: session }: SessionRecord): boolean {
+export function isTurning({ state, live, runner }: View, record: SessionRecord): boolean {
+  const { definition, state: session } = record;
   if (session.status !== 'running' || runner === 'none' || state.frozenUntil !== undefined) return false;
   const { stopping, accepting } = session.attempt;
+  if (openItems(record).length > 0) return false;
   return stopping === undefined && accepting === undefined && live.get(definition.id)?.currentTool !== undefined;
 }
 
@@ -312,6 +315,9 @@ interface Doing {
 function doingNow(view: View, record: SessionRecord): Doing {
   const { state, verdicts, nowMs } = view;
   const session = record.state;
+  const [asked] = openItems(record);
+  if (asked !== undefined && (session.status === 'paused' || view.runner !== 'none'))
+    return { tool: { text: `asks: ${asked.text}`, tone: 'warn' } };
   if (session.status === 'running') return runningNow(view, record, session.attempt);
   const why = verdicts(record);
   if (why === null) return completedWith(record);

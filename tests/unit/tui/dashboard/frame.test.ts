@@ -262,6 +262,26 @@ test('a session on hold is marked, whatever else it waits for', () => {
   });
 });
 
+test('a session that asks says so, and its question and options have room while it is answered', () => {
+  const { state } = fold(sceneEvents);
+  const record = state.sessions.get(sessionId(2));
+  if (record === undefined) throw new Error('there is no second session');
+  const text = 'Which of the two databases is to keep the sessions?';
+  const call = { requestId: 'r', toolUseId: 't', tool: 'AskUserQuestion', input: {}, attemptId: 'a' };
+  const about = { id: 'one', kind: 'question', text, options: ['Postgres', 'SQLite'] } as const;
+  const item = { ...about, ...call, since: state.updatedAt, state: 'open' } as const;
+  const view = {
+    state: { ...state, sessions: new Map(state.sessions).set(sessionId(2), { ...record, items: [item] }) },
+  };
+  expect(layoutText(frame({ columns: 120, view }))).toMatch(/002 api .*asks: Which of the two/);
+  const answering = { mode: { kind: 'answer', item: 'one', text: '2' } } as const;
+  const shown = layoutText(frame({ columns: 80, rows: 24, view, ui: answering }))
+    .split('\n')
+    .slice(-4)
+    .join(' ');
+  expect(shown.replace(/\s+/g, ' ')).toContain(`${text} (1 Postgres, 2 SQLite) > 2`);
+});
+
 test('the retry time of a session is shown only while a runner is alive', () => {
   const api = { sessionId: sessionId(2), attemptId: sampleAttemptId(sessionId(2)) };
   const message = 'No answer.';

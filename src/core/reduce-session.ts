@@ -20,6 +20,7 @@ import {
   openTakeOver,
   settleCost,
 } from './plan/attachment.ts';
+import { hasHostConstraints } from './plan/placement.ts';
 import { updateBudgetWait } from './plan/settle.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
@@ -147,7 +148,7 @@ function changeTask(record: SessionRecord): void {
 function judgeAnew(record: SessionRecord): void {
   const { answer } = record.rejection ?? {};
   if (answer === undefined || record.messages.length > 0 || record.taskChanged) return;
-  record.finished = answer;
+  if (!mustAcceptElsewhere(record)) record.finished = answer;
   delete record.rejection;
   delete record.rejections;
 }
@@ -424,6 +425,8 @@ function stopAttempt(attempt: Attempt, reason: StopReason, at: string): void {
 
 /** The cause of the pause decides whether it resumes by itself. */
 function pauseSession(state: GroupState, record: SessionRecord, event: EventOf<'session_paused'>): void {
+  const isInterrupted = !judged.has(event.reason) && attemptOf(record, event.attemptId).accepting !== undefined;
+  if (isInterrupted && mustAcceptElsewhere(record)) delete record.finished;
   endAttempt(state, record, event);
   record.state = { status: 'paused', reason: event.reason, message: event.message };
   switch (event.reason) {
@@ -472,6 +475,14 @@ function pauseSession(state: GroupState, record: SessionRecord, event: EventOf<'
 function countTransient(record: SessionRecord, progressed: boolean): void {
   record.transients = progressed ? 1 : record.transients + 1;
   record.transientsInAll = (record.transientsInAll ?? 0) + 1;
+}
+
+/** Reasons of an acceptance that came to its end. */
+const judged: ReadonlySet<string> = new Set(['not-accepted', 'not-proven', 'guard-changed']);
+
+/** Without claude, acceptance runs on this machine. Its command may need what only other hosts have. */
+function mustAcceptElsewhere({ definition }: SessionRecord): boolean {
+  return definition.accept !== undefined && hasHostConstraints(definition);
 }
 
 /** Records why the work was rejected; the next turn is told. */

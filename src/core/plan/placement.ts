@@ -30,7 +30,7 @@ function lastHost({ definition, host, lost = [], state }: SessionRecord): string
   return isLost || lost.some(({ attempt }) => attempt.place?.host === host) ? undefined : host;
 }
 
-function hasHostConstraints({ requires, host }: Needs): boolean {
+export function hasHostConstraints({ requires, host }: Needs): boolean {
   return host !== undefined || (requires !== undefined && requires.length > 0);
 }
 

@@ -211,19 +211,27 @@ fleetTest('the acceptance command runs where the work was done', async () => {
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-fleetTest('a pause ends the acceptance command on the host and does not repeat it', async () => {
-  await open([{ name: 'a', fields: { accept: 'echo begun >>"$MARK"; sleep 600' } }], {
+fleetTest('a pause ends the acceptance command on the host, which repeats it when the session continues', async () => {
+  const accept = 'echo begun in $PWD >>"$MARK"; test -e "$MARK.go" || sleep 600';
+  await open([{ name: 'a', fields: { host: 'one', accept } }], {
     machines: { one: {} },
     envOf: (folder) => ({ MARK: join(folder, 'mark') }),
   });
   const mark = join(ground.group.folder, 'mark');
   const run = ground.group.run(rig.env);
-  await (await begin('a')).succeed(0.1);
+  const first = await begin('a');
+  await first.succeed(0.1);
   await until(() => existsSync(mark));
   await run.ask({ kind: 'pause-session', sessionId: ground.group.id('a') });
   expect(await run.event('session_paused')).toMatchObject({ reason: 'user' });
   await run.result;
-  expect(readFileSync(mark, 'utf8')).toBe('begun\n');
+  const begun = `begun in ${first.hello.cwd}\n`;
+  expect(readFileSync(mark, 'utf8')).toBe(begun);
+  writeFileSync(`${mark}.go`, '');
+  const later = ground.group.run(rig.env);
+  await (await begin('a')).succeed(0.2);
+  expect(await later.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(readFileSync(mark, 'utf8')).toBe(begun + begun);
   expect(ground.group.events().filter(({ type }) => type === 'session_warning')).toEqual([]);
 });
 

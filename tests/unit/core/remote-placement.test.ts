@@ -232,6 +232,13 @@ describe('placement of sessions', () => {
     expect(decided(log, { fleet: fleet() })).toEqual(['start 001 here']);
   });
 
+  test('the acceptance command of a session that requires a host does not run locally after an interruption', () => {
+    const log = group({}, { accept: 'true', requires: ['gpu'] }).intendAt(a);
+    log.add({ type: 'session_accepting', sessionId: a, attemptId: attemptId(a, 1), result: 'Done.', usage: noUsage });
+    log.pause(a, noUsage, 'interrupted');
+    expect(decided(log, { fleet: fleet() })).toEqual(['wish 001', 'wait host']);
+  });
+
   test('a local slot is kept for a fresh slot request, but not for a stale one', () => {
     const log = group({ maxConcurrentSessions: 2 }, { requires: ['gpu'] }, {}, {});
     expect(decided(log, { fleet: fleet() })).toEqual(['start 002 here', 'wish 001']);

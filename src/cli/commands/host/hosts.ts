@@ -378,7 +378,7 @@ their version. To undo all of this, forget the host.`)
     .option('--ssh <destination>', '[user@]host, or a name from your ssh configuration; later not needed')
     .option('--slots <n>', 'maximum number of sessions to run there at once (default: the number of cores)', parseSlots)
     .option('--label <label>', 'label that sessions can require; may be repeated', collect)
-    .option('--login <name>', 'login to copy: fleet/logins/<name>.env in the data folder (default: your login)');
+    .option('--login <name>', 'login to copy: fleet/logins/<name>.env in the data folder, or else your key or token');
   described.addOption(settingOption('acceptClaude', groupSettings.acceptClaude));
   described
     .option('--json', 'one JSON document: {"host", "ssh"}')

@@ -282,7 +282,7 @@ export function footerRow({ view, ui, hints, position }: LastRow, terminal: Term
 
 function inputLabel({ state }: View, mode: Extract<Mode, { kind: 'say' | 'answer' | 'note' }>): string {
   if (mode.kind === 'say') return `message to ${plainWidths(titleOf(state, mode.sessionId))}`;
-  if (mode.kind === 'note') return 'continue, with this sentence for later prompts';
+  if (mode.kind === 'note') return 'sentence for the prompts that follow';
   const items = [...state.sessions.values()].flatMap((record) => openItems(record));
   const item = items.find(({ id }) => id === mode.item);
   if (item === undefined) return 'answer';

@@ -282,6 +282,11 @@ test('a session that asks says so, and its question and options have room while 
   expect(shown.replace(/\s+/g, ' ')).toContain(`${text} (1 Postgres, 2 SQLite) > 2`);
 });
 
+test('a note for the next wave is asked for on 80 columns', () => {
+  const ui = { mode: { kind: 'note', item: 'wave-1', text: 'Use tabs.' } } as const;
+  expect(layoutText(frame({ columns: 80, ui }))).toContain(' sentence for the prompts that follow: Use tabs.');
+});
+
 test('the retry time of a session is shown only while a runner is alive', () => {
   const api = { sessionId: sessionId(2), attemptId: sampleAttemptId(sessionId(2)) };
   const message = 'No answer.';

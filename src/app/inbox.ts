@@ -16,7 +16,7 @@ import type { AppContext } from './app-context.ts';
 import { type CommandOf, type Done, submit } from './group-commands.ts';
 import { type LoadedGroup, loadReferredGroup, loadReferredSession, loadWithRunner } from './resolve.ts';
 
-export interface InboxItem extends Pick<Item, 'id' | 'text' | 'options' | 'since' | 'answerBy'> {
+export interface InboxItem extends Pick<Item, 'id' | 'text' | 'options' | 'firstOptions' | 'since' | 'answerBy'> {
   readonly kind: Item['kind'] | WaveItem['kind'];
   readonly group: GroupId;
   /** Of a guard: files with the difference and with what the commands printed. */
@@ -36,7 +36,7 @@ export function inboxOf(state: GroupState): InboxItem[] {
     const { id: session, name } = record.definition;
     return openItems(record).map((item): InboxItem => {
       const { diff, logs } = item.kind === 'guard' ? (item.input as Pick<InboxItem, 'diff' | 'logs'>) : {};
-      const more = defined({ answerBy: item.answerBy, diff, logs });
+      const more = defined({ firstOptions: item.firstOptions, answerBy: item.answerBy, diff, logs });
       return { ...shown(item), group: state.group.id, session, label: sessionLabel(session, name), ...more };
     });
   });

@@ -24,7 +24,10 @@ export function callIn(requestId: string, request: unknown): ItemRequest | undef
   if (tool === questionTool && asked.length > 0) {
     const all = asked.map(({ question }) => question).join(' / ');
     const options = asked.flatMap(({ labels }) => labels.map((label) => cleanLine(label, labelChars)));
-    return { kind: 'question', text: cleanLine(all, textChars), options, ...call };
+    const counts = asked.map(({ labels }) => labels.length);
+    const firstOptions = counts.map((_, index) => 1 + counts.slice(0, index).reduce((sum, count) => sum + count, 0));
+    const several = asked.length > 1 ? { firstOptions } : {};
+    return { kind: 'question', text: cleanLine(all, textChars), options, ...several, ...call };
   }
   const { command, file_path, url } = call.input;
   const about = text(command) ?? text(file_path) ?? text(url) ?? text(description) ?? '';

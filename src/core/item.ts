@@ -10,6 +10,8 @@ export type ItemRequest = {
   readonly text: string;
   /** Labels of the model's proposed answers, of all its questions in order. */
   readonly options: readonly string[];
+  /** If there are several questions: the number of each one's first option. */
+  readonly firstOptions?: readonly number[];
   /** claude's id of its request; the answer repeats it. */
   readonly requestId: string;
   readonly toolUseId: string;

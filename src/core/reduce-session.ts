@@ -539,8 +539,8 @@ function reduceItem(record: SessionRecord, event: ItemEvent): void {
   const known = record.items?.find(({ id }) => id === event.item);
   if (event.type === 'item_opened') {
     if (known !== undefined) throw new IllegalEvent(`item_opened twice for ${event.item}`);
-    const { kind, text, options, requestId, toolUseId, tool, input, attemptId, answerBy, at } = event;
-    const request = { kind, text, options, requestId, toolUseId, tool, input };
+    const { kind, text, options, firstOptions, requestId, toolUseId, tool, input, attemptId, answerBy, at } = event;
+    const request = { kind, text, options, ...defined({ firstOptions }), requestId, toolUseId, tool, input };
     const by = answerBy === undefined ? {} : { answerBy };
     record.items = [
       ...(record.items ?? []),

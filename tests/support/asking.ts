@@ -12,7 +12,7 @@ import { alteredProgram, startCommand } from './crash-rig.ts';
 /** Needs a permission; no server listens there. */
 export const curl = 'curl -s http://127.0.0.1:9/ >> tried.txt; echo ran >> ran.txt';
 
-export const askDatabase: Step = {
+export const askDatabase = {
   tool: 'AskUserQuestion',
   input: {
     questions: [
@@ -27,7 +27,7 @@ export const askDatabase: Step = {
       },
     ],
   },
-};
+} satisfies Step;
 
 export const askCurl: Step = { tool: 'Bash', input: { command: curl } };
 

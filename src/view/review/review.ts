@@ -20,6 +20,7 @@ export interface OpenDecision {
   readonly kind: ItemKind | 'wave';
   readonly text: string;
   readonly options: readonly string[];
+  readonly firstOptions?: readonly number[];
 }
 
 export type ReviewFile = Pick<ChangedFile, 'path' | 'from' | 'kind' | 'isBinary' | 'text'> & {
@@ -182,9 +183,10 @@ export function choicesOf({ kind, options }: Pick<OpenDecision, 'kind' | 'option
 }
 
 /** Commands that answer a decision. */
-export function answersOf({ id, kind, options }: OpenDecision): string[] {
+export function answersOf({ id, kind, options, firstOptions = [1] }: OpenDecision): string[] {
   if (kind === 'question') {
-    return [commandText(options.length > 0 ? ['answer', id, '--option', '1'] : ['answer', id, 'Your answer'])];
+    const chosen = firstOptions.flatMap((number) => ['--option', String(number)]);
+    return [commandText(['answer', id, ...(options.length > 0 ? chosen : ['Your answer'])])];
   }
   return (kind === 'wave' ? options : ['allow', 'deny']).map((word) => commandText(['answer', id, word]));
 }

@@ -13,6 +13,22 @@ setDefaultTimeout(stepLimitMs);
 let asking: AskingUser;
 afterEach(() => asking.close());
 
+test('the command that the inbox prints answers all questions of an item', async () => {
+  const [first] = askDatabase.input.questions;
+  const systems = ['Linux', 'macOS'].map((label) => ({ label, description: label }));
+  const questions = [first, { ...first, question: 'Which system?', options: systems }];
+  asking = new AskingUser({ api: [{ ...askDatabase, input: { questions } }, { text: 'done' }] });
+  const { user } = asking;
+  const group = await asking.group(['api']);
+  const run = asking.start(group);
+  const [item] = await asking.asked(1);
+  const options = ['--option', '1', '--option', '3'];
+  expect(await user.ok('inbox', group)).toContain(`answer ${item?.id} ${options.join(' ')}`);
+  await user.ok('answer', item?.id ?? '', ...options);
+  expect((await run.finished).code).toBe(0);
+  expect(occurrences(asking.heard('api'), '=\\"Linux\\"')).toBe(1);
+});
+
 test('an answer with a live runner reaches claude once, and a second one exits with 2', async () => {
   asking = new AskingUser({
     api: [askCurl, { text: 'done' }],

@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import { answerLine, answerStateIn, callIn, itemId, quoteAnswer, readAnswer } from '../../../src/claude/questions.ts';
 import type { GivenAnswer, Item, ItemRequest } from '../../../src/core/item.ts';
+import { answersOf } from '../../../src/view/review/review.ts';
 
 const questions = [
   { question: 'Which database?', multiSelect: false, options: [{ label: 'Postgres' }, { label: 'SQLite' }] },
@@ -36,6 +37,15 @@ test('a request of another kind is no item, and a repeated request is the same i
   expect(permission).toMatchObject({ kind: 'permission', text: 'Bash: npm publish', options: ['allow', 'deny'] });
   const options = ['Postgres', 'SQLite', 'Linux', 'macOS', 'BSD'];
   expect(question).toMatchObject({ kind: 'question', text: 'Which database? / Which systems?', options });
+});
+
+test('the suggested command answers each of several questions', () => {
+  const [command = ''] = answersOf(question);
+  expect(command).toEndWith(`answer ${question.id} --option 1 --option 3`);
+  expect(answerOf(question, { options: [1, 3] })?.answers).toEqual({
+    'Which database?': 'Postgres',
+    'Which systems?': 'Linux',
+  });
 });
 
 describe('an answer', () => {

@@ -77,7 +77,7 @@ function standing({ name, slots, used, abilities, leaseMs, login = 'that of its 
 }
 
 function leaseFindings({ name, leaseMs, isGuarded }: FleetHost, here: Here): Finding[] {
-  const again = advise('Join again, on that host, with', ['host', 'join', 'LINE']);
+  const again = advise('Add it again with', here.update(name));
   const [its, ours] = [leaseMs, here.leaseMs].map(formatDuration);
   const other = `${name}: it joined with a lease of ${its}, but the fleet has ${ours}.`;
   const unguarded = `${name}: its guard does not run, so it gets no sessions.`;

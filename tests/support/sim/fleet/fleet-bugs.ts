@@ -203,8 +203,8 @@ export const fleetBugs: readonly FleetBug[] = [
     promise: fleetPromises.work,
     wrap: withProcesses((processes, world) => ({
       run: (options) => {
-        const isOurs = world.machine.host === home && options.args.includes('--stdin');
-        if (!isOurs || !Buffer.from(options.input ?? []).includes('/checkpoint')) return processes.run(options);
+        const isOurs = world.machine.host === home && options.args.includes('fetch');
+        if (!isOurs || !options.args.some((arg) => arg.endsWith('/checkpoint'))) return processes.run(options);
         return Promise.resolve(ok({ exitCode: 0, stdout: '', stderr: '' }));
       },
     })),

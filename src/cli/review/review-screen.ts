@@ -1,13 +1,21 @@
 /** cli/review/: the review on a terminal. Keys do what the commands of each row do; work sent back runs at its end. */
 import { submit } from '../../app/group-commands.ts';
+import { answerItem } from '../../app/inbox.ts';
 import { type LoadedGroup, loadReferredGroup } from '../../app/resolve.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
+import type { GivenAnswer } from '../../core/item.ts';
 import { isRehearsal } from '../../core/state.ts';
 import { ownCommand } from '../../system/own-program.ts';
-import type { ActionEnd } from '../../tui/review/screen.ts';
+import type { ActionEnd, ScreenAction } from '../../tui/review/screen.ts';
 import { plainStyle } from '../../view/format.ts';
-import { actionsOf, type Review, type ReviewAction, type ReviewRow } from '../../view/review/review.ts';
+import {
+  actionsOf,
+  type OpenDecision,
+  type Review,
+  type ReviewAction,
+  type ReviewRow,
+} from '../../view/review/review.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { concludeRun, runInTerminal } from '../commands/group/run.ts';
 import { type CommandResult, type Context, need } from '../context.ts';
@@ -23,8 +31,9 @@ export async function showReview(context: Context, group: LoadedGroup, review: R
   const ink = await asProduction(() => import('ink'));
   const { createReviewApp } = await asProduction(() => import('../../tui/review/screen.ts'));
   const sentBack: SessionId[] = [];
-  const act = async (action: ReviewAction, row: ReviewRow, words: string): Promise<ActionEnd> => {
-    const done = await carryOut(context, group, { action, row, words });
+  const act = async (action: ScreenAction, row: ReviewRow, words: string): Promise<ActionEnd> => {
+    const done =
+      action === 'answer' ? await answer(context, row, words) : await carryOut(context, group, { action, row, words });
     if (!done.ok) return { notice: describeFailure(done.failure), row };
     if (done.value.runs) sentBack.push(row.sessionId);
     return done.value;
@@ -41,6 +50,32 @@ export async function showReview(context: Context, group: LoadedGroup, review: R
   const rehearse = isRehearsal(state) || undefined;
   const options = { config: {}, output: undefined, retryFailed: false, only: sentBack, rehearse } as const;
   return concludeRun(context, group, need(await runInTerminal(context, group, options)));
+}
+
+/** Answers the first open question of the row. */
+async function answer(
+  context: Context,
+  row: ReviewRow,
+  words: string,
+): Promise<Result<ActionEnd & { readonly runs?: boolean }>> {
+  const [asked, ...others] = row.decisions;
+  if (asked === undefined) return ok({ notice: 'It has no open question.', row });
+  const done = await answerItem(context, asked.id, givenIn(asked, words.trim()));
+  if (!done.ok) return done;
+  const runs = done.value.by === 'log' && others.length === 0;
+  const when = runs ? 'continues when you leave the review' : 'continues';
+  const now: ReviewRow = { ...row, decisions: others, kind: others.length === 0 ? 'waiting' : 'decision' };
+  const text = others.length === 0 ? `It was answered and ${when}.` : 'It has another question.';
+  return ok({ notice: `${row.title}: ${text}`, row: { ...now, notMergeable: text }, runs });
+}
+
+/** `2` or `1, 3` are options of a question; `deny Use the mirror.` is an answer with a note. */
+function givenIn({ kind }: OpenDecision, words: string): GivenAnswer {
+  if (kind === 'question') {
+    return /^\d+(?:[ ,]+\d+)*$/.test(words) ? { options: words.split(/[ ,]+/).map(Number) } : { text: words };
+  }
+  const [, text = words, note = ''] = /^(\w+)[\s,:]+(.+)$/s.exec(words) ?? [];
+  return { text, ...(note === '' ? {} : { note }) };
 }
 
 interface Action {

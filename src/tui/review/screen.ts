@@ -2,8 +2,8 @@
 import { Box, Text, type TextProps, useApp, useInput, usePaste, useWindowSize } from 'ink';
 import { createElement as h, type ReactNode, useRef, useState } from 'react';
 import type { CheckRun } from '../../core/evidence.ts';
+import type { GroupId } from '../../core/group.ts';
 import {
-  type ActionCommand,
   actionsOf,
   answersOf,
   changeText,
@@ -24,9 +24,12 @@ export interface ActionEnd {
   readonly row: ReviewRow | null;
 }
 
+/** Answering is no command of a row: its words depend on the question. */
+export type ScreenAction = ReviewAction | 'answer';
+
 export interface ReviewScreenOptions {
   readonly review: Review;
-  act(action: ReviewAction, row: ReviewRow, words: string): Promise<ActionEnd>;
+  act(action: ScreenAction, row: ReviewRow, words: string): Promise<ActionEnd>;
 }
 
 /** In narrower terminals the details are below the list. */
@@ -38,8 +41,15 @@ const filesMax = 100;
 const patchMax = 20_000;
 const diffLinesMax = 2000;
 
-const keyOf: Readonly<Record<ReviewAction, string>> = { merge: 'm', pr: 'p', 'send-back': 'b', discard: 'd' };
-const names: Readonly<Record<ReviewAction, string>> = {
+const keyOf: Readonly<Record<ScreenAction, string>> = {
+  answer: 'a',
+  merge: 'm',
+  pr: 'p',
+  'send-back': 'b',
+  discard: 'd',
+};
+const names: Readonly<Record<ScreenAction, string>> = {
+  answer: 'answer',
   merge: 'merge',
   pr: 'pull request',
   'send-back': 'send back',
@@ -49,9 +59,10 @@ const help = [
   'j n ↓  next session          k ↑  previous session',
   'space PgDn  details down     PgUp  details up',
   'enter  details on the whole screen, and back',
-  'm  merge the work            p  push it and open a pull request',
+  'a  answer the question       m  merge the work',
+  'p  push it and open a pull request',
   'b  send it back with words   d  discard the session; unmerged commits stay on its branch',
-  'q  leave; sessions that were sent back then run',
+  'q  leave; sessions that were answered or sent back then run',
 ];
 
 interface Ui {
@@ -60,7 +71,7 @@ interface Ui {
   readonly scroll: number;
   readonly notice: string;
   /** The text to send back, or the action that needs a `y`. */
-  readonly asking?: { readonly action: ReviewAction; readonly words?: string } | undefined;
+  readonly asking?: { readonly action: ScreenAction; readonly words?: string } | undefined;
   readonly isHelp?: boolean;
   readonly isFull?: boolean;
   readonly isBusy?: boolean;
@@ -80,7 +91,7 @@ function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
     state.current = { ...state.current, ...change };
     redraw(state.current);
   };
-  const start = async (action: ReviewAction, row: ReviewRow, words = '') => {
+  const start = async (action: ScreenAction, row: ReviewRow, words = '') => {
     update({ isBusy: true, notice: `${row.title}: ${names[action]} …`, asking: undefined });
     const { notice, row: now } = await act(action, row, words);
     const rows = state.current.rows.flatMap((one) => (one.sessionId !== row.sessionId ? one : (now ?? [])));
@@ -103,6 +114,10 @@ function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
     if (step !== 0) return update({ at: Math.max(0, Math.min(rows.length - 1, at + step)), scroll: 0, notice: '' });
     const page = key.pageDown || input === ' ' ? 10 : key.pageUp ? -10 : 0;
     if (page !== 0) return update({ scroll: Math.max(0, scroll + page) });
+    if (row !== undefined && input === keyOf.answer) {
+      if (row.decisions.length === 0) return update({ notice: 'a answer: It has no open question.' });
+      return update({ asking: { action: 'answer', words: '' }, notice: '' });
+    }
     const command = row && actionsOf(review.groupId, row).find(({ action }) => keyOf[action] === input);
     if (row === undefined || command === undefined) return;
     const { action, disabled } = command;
@@ -114,7 +129,8 @@ function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
   };
   useInput((input, key) => {
     if (input === '') press(input, key);
-    for (const sign of input) press(sign, key);
+    // Enter may arrive together with what was typed before it.
+    for (const sign of input) press(sign === '\r' ? '' : sign, sign === '\r' ? { ...key, return: true } : key);
   });
   usePaste((text) => {
     const { asking } = state.current;
@@ -164,7 +180,7 @@ function screenOf(
       details,
     ),
     ...footer.map(textOf),
-    keyLine(row === undefined ? [] : actionsOf(review.groupId, row)),
+    keyLine(review.groupId, row),
   );
   return { node, scroll };
 }
@@ -187,7 +203,10 @@ function answerTo(asking: NonNullable<Ui['asking']>, input: string, key: InputKe
 
 function questionOf({ asking }: Ui, row: ReviewRow | undefined): string | undefined {
   if (asking === undefined || row === undefined) return undefined;
-  if (asking.words !== undefined) return `To ${row.title}: ${asking.words}▏ (Enter sends, Esc cancels)`;
+  const isQuestion = row.decisions[0]?.kind === 'question';
+  const form = isQuestion ? 'numbers of options, or words' : 'allow or deny, and words if you like';
+  const hint = asking.action === 'answer' ? ` (${form})` : '';
+  if (asking.words !== undefined) return `To ${row.title}${hint}: ${asking.words}▏ (Enter sends, Esc cancels)`;
   const why = row.risks[0] === undefined ? '' : ` ${row.risks[0].text}`;
   return `y: ${names[asking.action]} ${row.title}?${why}`;
 }
@@ -311,8 +330,14 @@ function diffLine(raw: string): Line {
   return { text: spelledLine(raw.slice(0, 500)), ...props };
 }
 
-function keyLine(actions: readonly ActionCommand[]): ReactNode {
-  const keys = actions.map(({ action, disabled }) =>
+function keyLine(groupId: GroupId, row: ReviewRow | undefined): ReactNode {
+  const actions = row === undefined ? [] : actionsOf(groupId, row);
+  // Work that waits for an answer can neither be merged nor proposed.
+  const shown: readonly { readonly action: ScreenAction; readonly disabled?: string }[] =
+    row === undefined || row.decisions.length === 0
+      ? actions
+      : [{ action: 'answer' }, ...actions.filter(({ disabled }) => disabled === undefined)];
+  const keys = shown.map(({ action, disabled }) =>
     h(Text, { key: action, dimColor: disabled !== undefined }, `${keyOf[action]} ${names[action]}  `),
   );
   return h(Text, { wrap: 'truncate' }, ...keys, 'enter details  ? help  q leave');

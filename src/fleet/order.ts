@@ -2,7 +2,6 @@
 
 import { createHash } from 'node:crypto';
 import { basename, join, relative } from 'node:path';
-import { advise } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import type { SlotLease } from '../core/event.ts';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
@@ -250,8 +249,7 @@ export class WorkCode {
     const url = (urls.find(([key]) => key === 'remote.origin.url') ?? urls[0])?.[1];
     if (url !== undefined) return ok({ url, isOnHost: false });
     const message = `The host ${host} cannot be reached by ssh, and the repository has no remote that both reach.`;
-    const add = ['host', 'add', host, '--ssh', 'USER@HOST'];
-    return fail('worktree-failed', message, advise('Add a remote to the repository, or add the host with ssh', add));
+    return fail('worktree-failed', message, 'Add a remote to the repository, or join the host again with --ssh.');
   }
 }
 

@@ -17,7 +17,14 @@ import { conflictsOf, repositoryDir } from '../../git/worktrees/worktree.ts';
 import { parseOwn } from '../../store/json.ts';
 import { mergeFolderName, worktreesFolder } from '../../store/paths.ts';
 import { type ChangedFile, filesOfPatch, isLock } from '../../view/review/patch.ts';
-import { headlineOf, orderRows, type Review, type ReviewKind, type ReviewRow } from '../../view/review/review.ts';
+import {
+  haltOf,
+  headlineOf,
+  orderRows,
+  type Review,
+  type ReviewKind,
+  type ReviewRow,
+} from '../../view/review/review.ts';
 import {
   declarationOf,
   isSafe,
@@ -86,7 +93,7 @@ export async function readReview(context: AppContext, group: LoadedGroup, check:
     headline: headlineOf(state, rows, items.length),
     rows,
     decisions: items.filter(({ session }) => session === null),
-    ...defined({ union: union?.text }),
+    ...defined({ halt: haltOf(state), union: union?.text }),
   });
 }
 

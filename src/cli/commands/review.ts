@@ -72,6 +72,7 @@ export function define(command: Command, context: Context): void {
 
 function reviewLines(review: Review, style: Style): string[] {
   const lines = [style('strong', safeLine(review.headline, columnsMax)), ...decisionLines(review.decisions)];
+  if (review.halt !== undefined) lines.push(safeLine(review.halt, columnsMax));
   if (review.union !== undefined) lines.push(safeLine(review.union, columnsMax));
   for (const [kind, rows] of Map.groupBy(review.rows, (row) => row.kind)) {
     lines.push('', style('strong', `${kindTitle(kind)} (${rows.length})`));

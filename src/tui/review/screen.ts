@@ -152,7 +152,7 @@ function screenOf(
   const isFull = ui.isFull === true && row !== undefined;
   const isBeside = columns >= wideColumns && !isFull;
   const listWidth = isBeside ? Math.floor(columns * 0.4) : columns;
-  const message = questionOf(ui, row) ?? (ui.notice || (review.union ?? ''));
+  const message = questionOf(ui, row) ?? (ui.notice || [review.halt ?? [], review.union ?? []].flat().join(' '));
   // What is typed stands at its end.
   const footer = wrapped(message, columns, { color: 'yellow' }).slice(-footerMax);
   const headline = wrapped(safeLine(review.headline, textMax), columns, { bold: true }).slice(0, headlineMax);

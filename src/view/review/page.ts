@@ -57,7 +57,7 @@ else return;event.preventDefault()});`;
 const digestOf = (text: string): string => new Bun.CryptoHasher('sha256').update(text).digest('base64');
 
 export function reviewPage(review: Review): string {
-  const { name, headline, groupId, rows, union } = review;
+  const { name, headline, groupId, rows, halt, union } = review;
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${digestOf(style)}'`,
@@ -87,6 +87,7 @@ export function reviewPage(review: Review): string {
   const body = fragment(
     el('header', {}, el('h1', {}, isolated(name, 400)), el('p', { id: 'headline' }, el('b', {}, headline)), keyHelp),
     review.decisions.map(decisionOf),
+    halt === undefined ? null : el('p', {}, isolated(halt)),
     union === undefined ? null : el('p', {}, isolated(union)),
     el('main', {}, sections),
     el('footer', {}, `Group ${groupId}. This page changes nothing; paste its commands into a terminal.`),

@@ -1,8 +1,9 @@
 /** A group's work as it is reviewed: rows in the order in which a person should look, and what each line says. */
-import { type CommandLine, commandText } from '../../core/advice.ts';
+import { adviceText, type CommandLine, commandText } from '../../core/advice.ts';
 import type { CheckRun } from '../../core/evidence.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import type { ItemKind } from '../../core/item.ts';
+import { groupAdvice } from '../../core/plan/advice.ts';
 import { isBeforeDecision } from '../../core/plan/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { SessionStatus } from '../../core/status.ts';
@@ -59,6 +60,8 @@ export interface Review {
   readonly rows: readonly ReviewRow[];
   /** Decisions that belong to no session. */
   readonly decisions: readonly OpenDecision[];
+  /** Why a paused group does not go on, and how it does. */
+  readonly halt?: string;
   /** Whether the safe work passes its checks together: a sentence. */
   readonly union?: string;
 }
@@ -102,6 +105,14 @@ export function headlineOf(state: GroupState, rows: readonly ReviewRow[], decisi
   const done = `${counts.completed} of ${plural(rows.length, 'session')} completed`;
   const spent = `${formatMoney(usage.costUsd, usage.estimated)} spent`;
   return `${isFailed ? 'Failed: ' : ''}${done}, ${spent}.${rest === '' ? '' : ` ${rest}.`}`;
+}
+
+/** Absent if it is not paused, or waits for decisions only, which are listed. */
+export function haltOf(state: GroupState): string | undefined {
+  const { status, reason, message } = state;
+  const isDecision = reason === 'waits-for-answer' || reason === 'waits-for-wave';
+  if (status !== 'paused' || isDecision || message === undefined) return undefined;
+  return `${message} ${adviceText(groupAdvice(state))}`;
 }
 
 function startsLater(state: GroupState, id: SessionId): boolean {

@@ -96,6 +96,8 @@ test('the cap holds; raised to ten dollars all sessions complete, and the total 
   expect(only(lines, 'group_paused')).toMatchObject([{ reason: 'budget' }]);
   expect(only(lines, 'session_failed')).toEqual([]);
 
+  // The review of a night that stopped at its cap says so, and how it goes on.
+  expect(await user.ok('review', group)).toMatch(/The budget is used up\. Continue with: .*--max-budget-usd/);
   await user.ok('group', 'budget', group, '--raise-to', '10');
   expect((await user.run('group', 'resume', group, '--output', 'quiet')).code).toBe(0);
   interface Shown {

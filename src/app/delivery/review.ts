@@ -130,14 +130,15 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
   };
 }
 
-function rowKind({ record, risks }: Outcome): ReviewKind {
+function rowKind({ record, workspace, files, risks }: Outcome): ReviewKind {
   if (openItems(record).length > 0) return 'decision';
   const { status } = record.state;
   if (isAnswered(record)) return 'waiting';
   if (status === 'failed' || status === 'paused') return 'unfinished';
   if (status !== 'completed') return 'waiting';
   if (record.mergedInto !== undefined) return 'merged';
-  return isSafe(risks) ? 'safe' : 'risk';
+  if (!isSafe(risks)) return 'risk';
+  return workspace !== undefined && files.length === 0 ? 'unchanged' : 'safe';
 }
 
 /** Its question was answered while no runner worked: it goes on with the next run. */

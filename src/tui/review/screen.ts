@@ -258,6 +258,8 @@ function looksOf({ kind, status, risks, decisions, said }: ReviewRow): readonly 
       return status === 'failed' ? ['✗', { color: 'red' }, said] : ['‖', { color: 'yellow' }, said];
     case 'risk':
       return ['!', { color: colours[worst?.level ?? 'low'] }, worst?.text ?? ''];
+    case 'unchanged':
+      return ['·', { color: 'yellow' }, said];
     case 'waiting':
       return ['○', { dimColor: true }, status];
     default:

@@ -12,7 +12,7 @@ import type { ChangedFile } from './patch.ts';
 import { compareRisks, type Risk } from './risks.ts';
 
 /** In the order of the review. */
-export const reviewKinds = ['decision', 'unfinished', 'risk', 'safe', 'waiting', 'merged'] as const;
+export const reviewKinds = ['decision', 'unfinished', 'risk', 'unchanged', 'safe', 'waiting', 'merged'] as const;
 export type ReviewKind = (typeof reviewKinds)[number];
 
 /** What a person is asked. */
@@ -75,6 +75,7 @@ const kindTitles: Readonly<Record<ReviewKind, string>> = {
   decision: 'Waits for your decision',
   unfinished: 'Not completed',
   risk: 'Look at this first',
+  unchanged: 'Changed nothing',
   safe: 'Safe to merge',
   waiting: 'Waits or still runs',
   merged: 'Merged',
@@ -98,6 +99,7 @@ export function headlineOf(state: GroupState, rows: readonly ReviewRow[], decisi
     [rows.filter(({ kind, status: now }) => kind === 'unfinished' && now === 'paused').length, 'paused'],
     [of('waiting'), 'not done'],
     [of('risk'), 'to look at'],
+    [of('unchanged'), 'changed nothing'],
     [of('safe'), 'safe to merge'],
     [of('merged'), 'merged'],
   ] as const;

@@ -97,6 +97,8 @@ test('review: harmful work stands above ordinary work, decisions and failures ab
       .toSorted(),
   );
   expect(of('safe')).toEqual(expect.arrayContaining(Object.keys(clean).map((name) => group.branch(name))));
+  // Nothing is there to merge, and perhaps something was expected.
+  expect(of('unchanged')).toEqual([group.branch('links')]);
   const secret = rows.find(({ branch }) => branch === group.branch('secret'));
   expect(secret).toMatchObject({ said: 'secret is done.', asked: 'Add a search to the shop.', costUsd: 0 });
   expect(secret?.files).toMatchObject([{ path: 'src/search.js', insertions: 1, deletions: 0 }]);

@@ -152,7 +152,7 @@ function screenOf(
   const isFull = ui.isFull === true && row !== undefined;
   const isBeside = columns >= wideColumns && !isFull;
   const listWidth = isBeside ? Math.floor(columns * 0.4) : columns;
-  const message = questionOf(ui, row) ?? (ui.notice || [review.halt ?? [], review.union ?? []].flat().join(' '));
+  const message = questionOf(ui, row) ?? (ui.notice || aboutGroup(review));
   // What is typed stands at its end.
   const footer = wrapped(message, columns, { color: 'yellow' }).slice(-footerMax);
   const headline = wrapped(safeLine(review.headline, textMax), columns, { bold: true }).slice(0, headlineMax);
@@ -183,6 +183,12 @@ function screenOf(
     keyLine(review.groupId, row),
   );
   return { node, scroll };
+}
+
+/** What belongs to no session: why the group is paused, its waves, and whether the safe work goes together. */
+function aboutGroup({ halt, decisions, union }: Review): string {
+  const asked = decisions.map((decision) => `${decision.text} ${answersOf(decision).join(' · ')}`);
+  return safeLine([halt ?? [], ...asked, union ?? []].flat().join(' '), textMax);
 }
 
 const headlineMax = 2;

@@ -7,7 +7,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sessionUuid } from '../../../src/core/id.ts';
 import { nightUser, withNight } from '../../support/cli/night.ts';
+import { launcher } from '../../support/cli/user.ts';
 import { rig } from '../../support/rig-ground.ts';
+import { TestTerminal } from '../../support/terminal.ts';
 
 withNight();
 
@@ -26,6 +28,16 @@ const note = 'Keep verify as an alias.';
 
 interface Inbox {
   readonly items: { readonly id: string; readonly kind: string; readonly text: string; readonly session: null }[];
+}
+
+/** A wave that waits is not a failed night, and its decision is on the screen. */
+async function expectReviewShowsWave(group: string): Promise<void> {
+  expect(await nightUser.ok('review', group)).toStartWith('3 of 80 sessions completed, ');
+  const terminal = new TestTerminal([launcher, 'review', group], { cwd: nightUser.folder, env: nightUser.env });
+  await terminal.shows('3 of 80 sessions completed', 'Wave 1 of 3: 3 of 3 sessions accepted', ' stop');
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
+  terminal.close();
 }
 
 test('a correction after the first wave reaches all 80 repositories, and a killed runner changes nothing', async () => {
@@ -60,8 +72,7 @@ test('a correction after the first wave reaches all 80 repositories, and a kille
 
   expect((await run('run').finished).code).toBe(3);
   expect(told()).toBe(3);
-  // A wave that waits is not a failed night.
-  expect(await nightUser.ok('review', group)).toStartWith('3 of 80 sessions completed, ');
+  await expectReviewShowsWave(group);
   const { items } = await nightUser.json<Inbox>('inbox');
   const [item] = items;
   expect(items).toMatchObject([{ kind: 'wave', group, session: null }]);

@@ -269,7 +269,7 @@ export class Checks {
     const { record, paths } = this.#context;
     const { acceptTimeoutMs = defaultCommandTimeoutMs, setupTimeoutMs = defaultCommandTimeoutMs } = record.definition;
     const setup = this.#failedSetup;
-    const next = `Its output is in ${paths.acceptLog}.${this.#packagesHint()}`;
+    const next = `Its output is in ${paths.acceptLog}.${this.#setupHint()}`;
     const lacking = this.#fresh === null || end.timedOut ? ok([]) : await this.#lacking(this.#fresh);
     if (!lacking.ok) return lacking;
     if (lacking.value.length > 0) {
@@ -285,15 +285,16 @@ export class Checks {
     return ok({ status: 'rejected', reason: 'not-accepted', message, output: end.tail, next, evidence });
   }
 
-  /** Without a set-up command a checkout lacks what is installed in the project folder. */
-  #packagesHint(): string {
+  /** Without a set-up command a checkout lacks submodules and what is installed in the project folder. */
+  #setupHint(): string {
     const { record, git } = this.#context;
     const { setup, projectPath } = record.definition;
-    const folder = this.#fresh?.workspace.folder;
-    if (setup !== undefined || folder === undefined) return '';
+    const { path, folder } = this.#fresh?.workspace ?? {};
+    if (setup !== undefined || path === undefined || folder === undefined) return '';
     const isIn = (path: string, name: string) => git.world.files.entryKind(join(path, name)) !== null;
     const missing = packageFolders.filter((name) => isIn(projectPath, name) && !isIn(folder, name));
-    return missing.length === 0 ? '' : ` Worktrees lack ${nameFiles(missing)}: install it with --setup.`;
+    const modules = isIn(path, '.gitmodules') ? ' Submodules are empty in worktrees: fill them with --setup.' : '';
+    return missing.length === 0 ? modules : ` Worktrees lack ${nameFiles(missing)}: install it with --setup.${modules}`;
   }
 
   #needsUncommitted(names: readonly string[], output: string): Checked {

@@ -137,15 +137,15 @@ test('a check that needs an ignored file fails without another turn; allowed, it
   expect(turns).toHaveLength(1);
 });
 
-test('a check that fails without installed packages says how to install them', async () => {
+test('a check that fails without packages or submodules says how to get them', async () => {
   const group = makeInRepositories([
     { name: 'a', in: 'app', fields: { accept: 'test -e node_modules/zod', acceptRetries: 0, isolate: 'worktree' } },
   ]);
   mkdirSync(join(group.project('app'), 'node_modules/zod'), { recursive: true });
   const run = group.run(rig.env);
-  await work(group, 'a', { 'new.txt': 'new\n' });
+  await work(group, 'a', { '.gitmodules': '[submodule "lib"]\n' });
   expect(await run.result).toMatchObject({ status: 'failed' });
-  const next = expect.stringContaining('Worktrees lack node_modules: install it with --setup.');
+  const next = expect.stringContaining('Worktrees lack node_modules: install it with --setup. Submodules are');
   expect(recordOf(group, 'a')?.state).toMatchObject({ failure: { reason: 'not-accepted', next } });
 });
 

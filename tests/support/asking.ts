@@ -6,7 +6,7 @@ import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted
 import type { Alteration } from './altered-world.ts';
 import { modelOfKnownPrice } from './claude/rig.ts';
 import { User } from './cli/user.ts';
-import { pinnedClaude, type StartedCommand, until } from './cli.ts';
+import { pinnedClaude, processesIn, type StartedCommand, until } from './cli.ts';
 import { alteredProgram, startCommand } from './crash-rig.ts';
 
 /** Needs a permission; no server listens there. */
@@ -150,6 +150,9 @@ export class AskingUser {
   async close(): Promise<void> {
     for (const run of this.started) run.kill('SIGKILL');
     await Promise.all(this.started.map(({ finished }) => finished));
+    // A claude whose runner was killed waits for its answer.
+    const left = [...this.#ids.keys()].flatMap((name) => processesIn(this.user.project(name)));
+    if (left.length > 0) Bun.spawnSync(['kill', '-9', ...left]);
     await this.api.stop();
     this.user.remove();
   }

@@ -50,11 +50,12 @@ export const skippedTest = patternOf([
 /** Tests are switched off where a build is described. */
 export const switchedOffTests = patternOf([
   String.raw`^\s*(?:test|harness)\s*=\s*false|<(?:skipTests|skipITs|maven\.test\.skip|testFailureIgnore)>\s*true`,
-  String.raw`\b(?:is)?[iI]gnoreFailures\s*=?\s*true|^\s*(?:test\.)?enabled\s*=\s*false|^\s*autotests\s*=\s*false`,
+  String.raw`\b(?:is)?[iI]gnoreFailures\s*=?\s*true|\b[tT]est\w*\b.*\benabled\s*=\s*false|^\s*autotests\s*=\s*false`,
 ]);
 /** Failures are ignored, or fewer files are checked. */
 export const ignoredFailure = patternOf([
   switchedOffTests.source,
+  String.raw`^\s*enabled\s*=\s*false`,
   String.raw`\|\|\s*(?::|(?:true|exit 0|echo)\b)|(?:^|[;&|\s"'])exit 0\b|\bset \+e\b|(?:process|sys)\.exit\(0?\)`,
   String.raw`\bos\._exit\(|--passWithNoTests|continue-on-error:\s*true|\bif:\s*(?:false|.*\{ *false)`,
   String.raw`--(?:ignore|exclude|deselect|skip)\b|\b(?:testPathIgnorePatterns|exclude|ignorePatterns)\b`,

@@ -15,7 +15,7 @@ const testFolders = [
 ];
 /** Tests, configuration of test runners and checkers, and what starts programs during a check. */
 const standardGlobs = [
-  ...['*.test.*', '*.spec.*', '*.cy.*', '*_test.*', '*_spec.*', 'test_*', '*.snap', '*.bats', '*IT.java'],
+  ...['*.test.*', '*.spec.*', '*.cy.{js,jsx,ts,tsx}', '*_test.*', '*_spec.*', 'test_*', '*.snap', '*.bats', '*IT.java'],
   ...['{test,tests}.rs', '{test,tests}.py', '*.feature'],
   ...['*Test.{java,kt,scala,groovy,php,cs,swift}', '*Tests.{java,kt,cs,swift}', '*Spec.{scala,groovy,kt,hs}'],
   ...['conftest.py', 'pytest.ini', 'tox.ini', 'noxfile.py', '.coveragerc', 'sitecustomize.py', 'usercustomize.py'],
@@ -26,7 +26,6 @@ const standardGlobs = [
     'clippy.toml',
     '.cargo',
     '.mvn',
-    'gradle.properties',
     '.golangci.*',
     '.npmrc',
     '.yarnrc*',
@@ -42,7 +41,8 @@ const standardGlobs = [
 /** The name of a test. */
 const plainTest = new RegExp(
   [
-    String.raw`(?:[._-](?:test|spec|cy)s?\.[^/]+|(?:^|/)(?:test_[^/]+|tests?\.(?:rs|py))|\.snap|\.bats|\.feature)$`,
+    String.raw`(?:[._-](?:test|spec)s?\.[^/]+|(?:^|/)(?:test_[^/]+|tests?\.(?:rs|py)))$`,
+    String.raw`\.(?:snap|bats|feature|cy\.[jt]sx?)$`,
     String.raw`(?:Tests?|Spec|IT)\.(?:java|kt|scala|groovy|php|cs|swift|hs)$`,
   ].join('|'),
 );
@@ -176,20 +176,53 @@ const pythonTools = [
   ...[String.raw`hatch\.envs`, 'poe', 'taskipy', String.raw`pdm\.scripts`],
 ];
 const pythonSection = new RegExp(String.raw`^\[tool[.:](?:${pythonTools.join('|')})[^\n]*\n(?:(?!\[).*\n?)*`, 'gm');
+/** As rustfmt lays out the tests of a module. */
+const rustTests = new RegExp(
+  [
+    String.raw`^(?:(?:#\[|///).*\n)*#\[cfg\((?:all\()?test\b[^\]\n]*\]\n(?:#\[.*\n)*`,
+    String.raw`(?:pub(?:\(.*\))? )?mod \w+(?:;| \{\n(?:(?!\}).*\n)*\})\n?`,
+  ].join(''),
+  'gm',
+);
 /** The same by the names of other files: sections that can stand anywhere in them. */
 const guardedSections: readonly (readonly [name: RegExp, section: RegExp])[] = [
   [/\.(?:toml|cfg)$/, pythonSection],
-  [/Cargo\.toml$/, /^\[\[?(?:lib|test|bench|lints[^\]]*|profile\.test)\]\]?[^\n]*\n(?:(?!\[).*\n?)*/gm],
-  // As rustfmt lays out the tests of a module.
-  [/\.rs$/, /^#\[cfg\((?:all\()?test\b.*\n(?:#\[.*\n)*(?:pub(?:\(.*\))? )?mod \w+(?:;| \{\n(?:(?!\}).*\n)*\})\n?/gm],
+  [/Cargo\.toml$/, /^\[\[?(?:test|bench|lints[^\]]*|profile\.test)\]\]?[^\n]*\n(?:(?!\[).*\n?)*/gm],
+  // Of what is built, only whether it is tested.
+  [
+    /Cargo\.toml$/,
+    /^(?=(?:test|doctest|autotests)\s*=\s*false)(?<=^\[(?:lib|package|\[bin\])\](?:(?!\n\[)[\s\S])*).*\n?/gm,
+  ],
+  [/\.rs$/, rustTests],
   [/pom\.xml$/, /^.*<(?:skipTests|skipITs|maven\.test\.skip|testFailureIgnore)>\s*true.*\n?/gm],
-  [/\.gradle(?:\.kts)?$/, /^.*(?:\b(?:isIgnoreFailures|ignoreFailures)\s*=?\s*true|\benabled\s*=\s*false).*\n?/gm],
+  [/\.gradle(?:\.kts)?$/, /^.*\b(?:isIgnoreFailures|ignoreFailures)\s*=?\s*true.*\n?/gm],
+  // Of a task of tests: builds of several modules disable `bootJar` and others.
+  [/\.gradle(?:\.kts)?$/, /^.*(?<=[tT]est\w*(?:\.|\b[^{}]*\{[^{}]*))\benabled\s*=\s*false.*\n?/gm],
 ];
 
-function sectionsOf(path: string, text: string): string[] {
+/** Each section is replaced by what `change` returns; null removes it. */
+function changeSections(path: string, text: string, change: (title: string, section: string) => string | null): string {
+  const seen = new Map<string, number>();
   const forms = guardedSections.flatMap(([name, section]) => (name.test(path) ? section : []));
-  return forms.flatMap((section) => text.match(section) ?? []).map((section) => section.trim());
+  const changed = forms.reduce((rest, form) => {
+    return rest.replace(form, (match) => {
+      const section = match.trim();
+      const title = titleOf(section).trim();
+      const number = (seen.get(title) ?? 0) + 1;
+      seen.set(title, number);
+      const now = change(number === 1 ? title : `${title} (${number})`, section);
+      return now === null ? removed : match.replace(section, () => now);
+    });
+  }, text);
+  // A check of the layout allows one empty line, and none at the end.
+  return changed.replace(/\n*\0[\n\0]*/g, (gap, at: number) => {
+    if (at === 0) return '';
+    const isWide = gap.replaceAll(removed, '').length > 1;
+    return isWide && at + gap.length < changed.length ? '\n\n' : '\n';
+  });
 }
+
+const removed = '\0';
 
 /** The line that names a section. */
 function titleOf(section: string): string {
@@ -204,7 +237,12 @@ const tableIn = (path: string): string => (path.endsWith('deno.json') ? 'tasks' 
 
 function entriesOf(path: string, text: string, isReached: (name: string) => boolean): Entries {
   if (!path.endsWith('.json')) {
-    return new Map(sectionsOf(path, text).map((section) => [titleOf(section).trim(), section]));
+    const sections = new Map<string, string>();
+    changeSections(path, text, (title, section) => {
+      sections.set(title, section);
+      return section;
+    });
+    return sections;
   }
   const manifest = parseOwn<Record<string, unknown>>(text) ?? {};
   const scripts = Object.entries((manifest[tableIn(path)] ?? {}) as object).filter(([name]) => isReached(name));
@@ -234,10 +272,14 @@ const textOf = (entry: unknown): string => (typeof entry === 'string' ? entry : 
 
 function withEntries(path: string, text: string, entries: Entries, isReached: (name: string) => boolean): string {
   if (!path.endsWith('.json')) {
-    const bare = sectionsOf(path, text).reduce((rest, section) => rest.replace(section, () => ''), text);
-    // A line of a build file has no meaning at another place.
-    const isKept = /\.(?:toml|cfg|rs)$/.test(path);
-    return isKept ? `${bare}\n${[...entries.values()].join('\n\n')}\n` : entries.size === 0 ? bare : text;
+    const absent = new Map(entries);
+    const put = changeSections(path, text, (title) => {
+      absent.delete(title);
+      return entries.has(title) ? textOf(entries.get(title)) : null;
+    });
+    // A single line has no meaning at another place.
+    const whole = [...absent.values()].map(textOf).filter((section) => /^(?:\[|#\[|\/\/\/)/.test(section));
+    return whole.length === 0 ? put : `${[put.trimEnd(), ...whole].join('\n\n')}\n`;
   }
   const manifest = parseOwn<Record<string, unknown>>(text) ?? {};
   const table = tableIn(path);

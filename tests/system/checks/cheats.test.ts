@@ -94,7 +94,7 @@ const cheats: readonly Cheat[] = [
     base: { 'Cargo.toml': '[package]\nname = "app"\n' },
     edit: { 'Cargo.toml': '[package]\nname = "app"\n\n[lib]\ntest = false\n' },
     ends: 'guard-changed',
-    names: 'weakened Cargo.toml: [lib]',
+    names: 'weakened Cargo.toml: test = false',
   },
   {
     name: 'changes the test script of composer.json',
@@ -126,6 +126,13 @@ const cheats: readonly Cheat[] = [
     edit: { 'build.gradle': "plugins { id 'java' }\ntest {\n  ignoreFailures = true\n}\n" },
     ends: 'guard-changed',
     names: 'weakened build.gradle: ignoreFailures = true',
+  },
+  {
+    ...{ name: 'disables the task of tests in build.gradle', accept: 'grep -q "enabled" build.gradle || sh check.sh' },
+    base: { 'build.gradle': "plugins { id 'java' }\n" },
+    edit: { 'build.gradle': "plugins { id 'java' }\ntasks.named('test') {\n  enabled = false\n}\n" },
+    ends: 'guard-changed',
+    names: 'weakened build.gradle: enabled = false',
   },
   {
     ...{ name: 'deletes a test of .NET', accept: '! test -e Shop.Tests/Price.cs || sh check.sh' },

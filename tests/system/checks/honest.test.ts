@@ -35,6 +35,9 @@ const python = '[project]\nname = "app"\n\n[tool.pytest.ini_options]\naddopts = 
 const rust = (operator: string, checked: string) =>
   `pub fn add(a: i32, b: i32) -> i32 {\n    a ${operator} b\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n` +
   `    #[test]\n    fn adds() {\n        assert_eq!(add(${checked});\n    }\n}\n`;
+/** As "cargo fmt --check": one empty line at most, and none at the end. Comments must belong to an item. */
+const layout =
+  "awk '{ if (b && /^$/) bad = 1; b = /^$/; c = /^(\\/\\/\\/|#\\[)/ } END { exit bad || b || c }' src/lib.rs";
 const cargo = '[package]\nname = "app"\n\n[lib]\nname = "app"\n\n[dependencies]\n';
 
 const done = { ends: 'completed' } as const;
@@ -231,6 +234,36 @@ const cases: readonly Honest[] = [
       'src/tests.rs': 'use super::*;\n\n#[test]\nfn adds() {\n    assert_eq!(add(1, 2), 3);\n}\n',
     },
     names: ['added src/tests.rs', 'weakened src/lib.rs: mod tests'],
+  },
+  {
+    ...{ ...done, name: 'adds a test to a Rust source whose layout is checked' },
+    accept: layout,
+    base: { 'src/lib.rs': `${rust('+', '1, 2), 3')}\npub fn last() {}\n` },
+    edit: { 'src/lib.rs': `${rust('+', '1, 2), 3); assert_eq!(add(1, 1), 2')}\npub fn last() {}\n` },
+    names: ['changed src/lib.rs: mod tests'],
+  },
+  {
+    ...{ ...done, name: 'adds the first tests, with a comment, to a Rust source whose layout is checked' },
+    accept: layout,
+    base: { 'src/lib.rs': rust('+', '1, 2), 3').replace(/\n#\[cfg[\s\S]*/, '') },
+    edit: { 'src/lib.rs': rust('+', '1, 2), 3').replace('#[cfg', '/// Sums.\n#[cfg') },
+    names: ['added src/lib.rs: mod tests'],
+  },
+  {
+    ...{ ...done, name: 'makes a Rust library loadable', base: { 'Cargo.toml': cargo } },
+    accept: 'grep -q cdylib Cargo.toml',
+    edit: { 'Cargo.toml': cargo.replace('[lib]', '[lib]\ncrate-type = ["cdylib"]') },
+    names: [],
+  },
+  {
+    ...{
+      ...done,
+      name: 'disables a jar and raises a version of a Gradle build',
+      base: { 'gradle.properties': 'kt=1\n' },
+    },
+    accept: 'grep -q kt=2 gradle.properties && grep -q "enabled = false" build.gradle.kts',
+    edit: { 'gradle.properties': 'kt=2\n', 'build.gradle.kts': 'tasks.bootJar {\n    enabled = false\n}\n' },
+    names: [],
   },
   {
     ...{ ...done, name: 'adds a dependency to Cargo.toml', base: { 'Cargo.toml': cargo } },

@@ -12,7 +12,7 @@ import { nextGroupStatus } from '../../core/status.ts';
 import { listNames } from '../../core/text.ts';
 import { changedPrograms } from '../../git/diff.ts';
 import { type Git, isWorktreeOf } from '../../git/git.ts';
-import { isAncestor, nameFiles } from '../../git/run-git.ts';
+import { isAncestor, nameFiles, runOwn } from '../../git/run-git.ts';
 import { uncommittedIn } from '../../git/stage.ts';
 import { tipOf } from '../../git/target.ts';
 import { quotedNames, repositoryDir } from '../../git/worktrees/worktree.ts';
@@ -265,7 +265,9 @@ async function mergeItemSince(
     if (!known.ok || known.value) return known.ok ? ok(null) : known;
     if (!isThere) return ok('elsewhere');
     const isKept = await holds(git, repository, work.commit, work.commit);
-    return isKept.ok ? ok(isKept.value ? undone(record, repository, work.commit) : null) : isKept;
+    if (!isKept.ok) return isKept;
+    const isUndone = isKept.value && !(await holdsCopies(git, repository, target.value ?? '', work.commit));
+    return ok(isUndone ? undone(record, repository, work.commit) : null);
   }
   const uncommitted = definition.commit === false ? await uncommittedOf(git, workspace) : ok([]);
   if (!uncommitted.ok) return uncommitted;
@@ -276,7 +278,13 @@ async function mergeItemSince(
   return ok(uncommitted.value.length === 0 ? null : leaveOut(record, holding(uncommitted.value), 'uncommitted'));
 }
 
-/** The user reset the branch, or rebased it. */
+/** The user rebased the branch: it has the same changes in other commits. */
+async function holdsCopies(git: Git, repository: string, tip: string, commit: string): Promise<boolean> {
+  const listed = await runOwn(git, repositoryDir(repository), ['cherry', tip, commit]);
+  return listed.ok && !/^\+/m.test(listed.value);
+}
+
+/** The user reset the branch. */
 function undone(record: SessionRecord, repository: string, commit: string): LeftOut {
   const again = `git -C ${shellWord(repositoryDir(repository))} merge ${commit.slice(0, 12)}`;
   const into = quoted(record.mergedInto ?? '');

@@ -88,6 +88,17 @@ test('a merge that the user undid is not reported as merged; the named command r
   expect((await merge(group)).stdout).toBe(`All work of ${group.id} is already merged into main.\n`);
 });
 
+test('merged work that the user rebased is merged', async () => {
+  const group = user.mergeGroup('shop', [{ name: 'a', repository: one, tree: { 'a.txt': 'a\n' } }]);
+  const before = user.tip(one);
+  expect((await merge(group)).code).toBe(0);
+  const folder = user.folderOf(one);
+  git(folder, 'reset', '--quiet', '--hard', before);
+  git(folder, 'commit', '--quiet', '--allow-empty', '-m', 'theirs');
+  git(folder, 'cherry-pick', group.commit('a'));
+  expect((await merge(group)).stdout).toBe(`All work of ${group.id} is already merged into main.\n`);
+});
+
 test('--json lists what was merged, from which branch into which', async () => {
   const group = user.mergeGroup('shop', shop);
   const from = user.tip(two);

@@ -49,7 +49,7 @@ export const skippedTest = patternOf([
 ]);
 /** Tests are switched off where a build is described. */
 export const switchedOffTests = patternOf([
-  String.raw`^\s*(?:test|harness)\s*=\s*false|<(?:skipTests|skipITs|maven\.test\.skip|testFailureIgnore)>\s*true`,
+  String.raw`^\s*test\s*=\s*false|<(?:skipTests|skipITs|maven\.test\.skip|testFailureIgnore)>\s*true`,
   String.raw`\b(?:is)?[iI]gnoreFailures\s*=?\s*true|\b[tT]est\w*\b.*\benabled\s*=\s*false|^\s*autotests\s*=\s*false`,
 ]);
 /** Failures are ignored, or fewer files are checked. */

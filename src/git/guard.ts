@@ -11,7 +11,7 @@ import { askOwn, longTimeoutMs, runOwn } from './run-git.ts';
 /** Folders of tests, in upper or lower case: `Tests` in Swift, `Shop.Tests` in .NET. */
 const testFolders = [
   '{test,tests,spec,specs,e2e,testdata,__tests__,__snapshots__}',
-  '*.{tests,unittests,integrationtests}',
+  '*.{test,unittest,integrationtest,tests,unittests,integrationtests}',
 ];
 /** Tests, configuration of test runners and checkers, and what starts programs during a check. */
 const standardGlobs = [
@@ -187,7 +187,7 @@ const rustTests = new RegExp(
 /** The same by the names of other files: sections that can stand anywhere in them. */
 const guardedSections: readonly (readonly [name: RegExp, section: RegExp])[] = [
   [/\.(?:toml|cfg)$/, pythonSection],
-  [/Cargo\.toml$/, /^\[\[?(?:test|bench|lints[^\]]*|profile\.test)\]\]?[^\n]*\n(?:(?!\[).*\n?)*/gm],
+  [/Cargo\.toml$/, /^\[\[?(?:test|lints[^\]]*|profile\.test)\]\]?[^\n]*\n(?:(?!\[).*\n?)*/gm],
   // Of what is built, only whether it is tested.
   [
     /Cargo\.toml$/,

@@ -135,11 +135,11 @@ const cheats: readonly Cheat[] = [
     names: 'weakened build.gradle: enabled = false',
   },
   {
-    ...{ name: 'deletes a test of .NET', accept: '! test -e Shop.Tests/Price.cs || sh check.sh' },
-    base: { 'Shop.Tests/Price.cs': '[Fact]\npublic void Adds() => Assert.Equal(3, Add(1, 2));\n' },
-    edit: { 'Shop.Tests/Price.cs': null },
+    ...{ name: 'deletes a test of .NET', accept: '! test -e Shop.Test/Price.cs || sh check.sh' },
+    base: { 'Shop.Test/Price.cs': '[Fact]\npublic void Adds() => Assert.Equal(3, Add(1, 2));\n' },
+    edit: { 'Shop.Test/Price.cs': null },
     ends: 'guard-changed',
-    names: 'removed Shop.Tests/Price.cs',
+    names: 'removed Shop.Test/Price.cs',
   },
   {
     ...{ name: 'skips a test of Swift', accept: 'grep -q XCTSkip Tests/AppTests/Add.swift || sh check.sh' },

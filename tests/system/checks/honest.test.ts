@@ -250,6 +250,11 @@ const cases: readonly Honest[] = [
     names: ['added src/lib.rs: mod tests'],
   },
   {
+    ...{ ...done, name: 'adds a benchmark to Cargo.toml', base: { 'Cargo.toml': cargo } },
+    edit: { ...fix, 'Cargo.toml': `${cargo}\n[[bench]]\nname = "sums"\nharness = false\n` },
+    names: [],
+  },
+  {
     ...{ ...done, name: 'makes a Rust library loadable', base: { 'Cargo.toml': cargo } },
     accept: 'grep -q cdylib Cargo.toml',
     edit: { 'Cargo.toml': cargo.replace('[lib]', '[lib]\ncrate-type = ["cdylib"]') },

@@ -97,13 +97,17 @@ export function installerOf(world: World, project: string): { readonly command: 
   const own = projectFileFor(world, project);
   if (own.ok && own.value?.work.setup !== undefined) return null;
   for (const place of new Set([project, findRepository(world.files, project)?.top ?? project])) {
-    const [, command, folder] = installers.find(([lock]) => kindOf(world.files, join(place, lock)) !== null) ?? [];
-    if (command !== undefined && folder !== undefined) return { command, into: join(place, folder) };
+    // What is at the top of a repository may serve other projects of it.
+    const found = installers.find(([lock, , folder]) => {
+      return [join(place, lock), join(project, manifests[folder])].every((path) => kindOf(world.files, path) !== null);
+    });
+    if (found !== undefined) return { command: found[1], into: join(place, found[2]) };
   }
   return null;
 }
 
-const installers: readonly (readonly [lock: string, command: string, folder: string])[] = [
+const manifests = { node_modules: 'package.json', '.venv': 'pyproject.toml', vendor: 'composer.json' } as const;
+const installers: readonly (readonly [lock: string, command: string, folder: keyof typeof manifests])[] = [
   ['package-lock.json', 'npm ci', 'node_modules'],
   ['pnpm-lock.yaml', 'pnpm install --frozen-lockfile', 'node_modules'],
   ['yarn.lock', 'yarn install --frozen-lockfile', 'node_modules'],

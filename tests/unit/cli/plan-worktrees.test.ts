@@ -77,6 +77,10 @@ test('group plan names installed packages that worktrees lack, until a set-up co
   const lack = `${web}: worktrees lack the packages in node_modules. Install them in each one with --setup 'npm ci'`;
   expect(text.split(lack)).toHaveLength(2);
   for (const name of ['a', 'b']) await user.ok('session', 'edit', `shop/${name}`, '--setup', 'npm ci');
+  // A project in another language needs none of them.
+  mkdirSync(join(web, 'api'));
+  const other = ['--name', 'c', '--project', join(web, 'api'), '--prompt', 'x', '--isolate', 'worktree'];
+  await user.ok('session', 'add', 'shop', ...other);
   expect((await user.run('group', 'plan', 'shop')).stdout).not.toContain('worktrees lack');
 });
 

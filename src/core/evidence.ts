@@ -76,11 +76,18 @@ function patternOf(parts: readonly string[]): RegExp {
   return new RegExp(parts.join('|'));
 }
 
-/** What a change of a file does, by the lines it takes away and those it adds. */
-export function changeKind(before: readonly string[], after: readonly string[]): GuardedChange['change'] {
+/**
+ * What a change of a file does, by the lines it takes away and those it adds. `isCode`: words of commands, such as
+ * `exclude`, mean something else there.
+ */
+export function changeKind(
+  before: readonly string[],
+  after: readonly string[],
+  isCode = false,
+): GuardedChange['change'] {
   const more = (pattern: RegExp) => count(after, pattern) > count(before, pattern);
   if (more(skippedTest)) return 'skipped';
-  if (more(ignoredFailure) || count(after, assertion) < count(before, assertion)) return 'weakened';
+  if ((!isCode && more(ignoredFailure)) || count(after, assertion) < count(before, assertion)) return 'weakened';
   return count(after, testCase) < count(before, testCase) ? 'weakened' : 'changed';
 }
 

@@ -262,7 +262,7 @@ function entryChanges(
   return [...new Set([...old.keys(), ...now.keys()])].flatMap((key): GuardedChange[] => {
     const [was = '', is = ''] = [old, now].map((entries) => (entries.has(key) ? textOf(entries.get(key)) : ''));
     if (was === is) return [];
-    const kind = changeKind(was.split('\n'), is.split('\n'));
+    const kind = changeKind(was.split('\n'), is.split('\n'), path.endsWith('.rs'));
     const change = is === '' ? 'removed' : was === '' && kind === 'changed' ? 'added' : kind;
     return [{ path: `${path}: ${key}`, change }];
   });

@@ -294,7 +294,9 @@ export class Checks {
     const isIn = (path: string, name: string) => git.world.files.entryKind(join(path, name)) !== null;
     const missing = packageFolders.filter((name) => isIn(projectPath, name) && !isIn(folder, name));
     const modules = isIn(path, '.gitmodules') ? ' Submodules are empty in worktrees: fill them with --setup.' : '';
-    return missing.length === 0 ? modules : ` Worktrees lack ${nameFiles(missing)}: install it with --setup.${modules}`;
+    return missing.length === 0
+      ? modules
+      : ` Worktrees lack ${nameFiles(missing)}: install them with --setup.${modules}`;
   }
 
   #needsUncommitted(names: readonly string[], output: string): Checked {

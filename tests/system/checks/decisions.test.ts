@@ -145,7 +145,7 @@ test('a check that fails without packages or submodules says how to get them', a
   const run = group.run(rig.env);
   await work(group, 'a', { '.gitmodules': '[submodule "lib"]\n' });
   expect(await run.result).toMatchObject({ status: 'failed' });
-  const next = expect.stringContaining('Worktrees lack node_modules: install it with --setup. Submodules are');
+  const next = expect.stringContaining('Worktrees lack node_modules: install them with --setup. Submodules are');
   expect(recordOf(group, 'a')?.state).toMatchObject({ failure: { reason: 'not-accepted', next } });
 });
 

@@ -29,6 +29,12 @@ for (const [before, after, kind] of kinds) {
   });
 }
 
+test('words of commands have no meaning in code', () => {
+  const after = ['    #[test]', '    fn keeps() {', '        assert!(list(&["--exclude", "a"]).is_empty());'];
+  expect(changeKind([], after)).toBe('weakened');
+  expect(changeKind([], after, true)).toBe('changed');
+});
+
 test('guarded changes are summarised in one line, the most serious first', () => {
   expect(guardedText([])).toBe('');
   const text = guardedText([

@@ -59,6 +59,9 @@ export class HostNetwork {
     const there = ['nsenter', '-t', String(pid), '-n', 'ip'];
     run('ip', 'link', 'add', link, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(pid));
     run('ip', 'link', 'set', link, 'master', this.#bridge, 'up');
+    // Others remember it: a machine that was switched off keeps its hardware address, too.
+    const bytes = address.split('.').map((part) => Number(part).toString(16).padStart(2, '0'));
+    run(...there, 'link', 'set', 'eth0', 'address', ['02', '00', ...bytes].join(':'));
     run(...there, 'address', 'add', `${address}/24`, 'dev', 'eth0');
     for (const device of ['lo', 'eth0']) run(...there, 'link', 'set', device, 'up');
   }

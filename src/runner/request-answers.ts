@@ -159,7 +159,9 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       const events = sessionCommandEvents(world, asked, record, command);
       if (!events.ok) return events;
       const withdrawn = events.value.length > 0 && withdrawing.has(command.kind) ? withdrawals(record) : [];
-      return ok({ events: [...withdrawn, ...events.value], sessionId: command.sessionId });
+      // claude takes a message along with the end of the call only if it has the message first.
+      const all = command.kind === 'say' ? [...events.value, ...withdrawn] : [...withdrawn, ...events.value];
+      return ok({ events: all, sessionId: command.sessionId });
     }
   }
 }

@@ -75,6 +75,9 @@ test('a message to a session that waits for an answer becomes that answer', asyn
   expect((await run.finished).code).toBe(0);
   expect(occurrences(asking.heard('api'), 'Leave the network alone.')).toBe(1);
   expect(occurrences(asking.heard('api'), 'The user has not answered this.')).toBe(1);
+  // In the other order claude may go on, and be done, before it has the message.
+  const types = asking.events(group).map(({ type }) => type);
+  expect(types.indexOf('session_message')).toBeLessThan(types.indexOf('item_withdrawn'));
 });
 
 test('after answerBy the default answers apply, even without a runner', async () => {

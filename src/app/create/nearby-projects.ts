@@ -5,6 +5,8 @@ import type { EntryKind, World } from '../../system/world.ts';
 import { projectFileFor } from '../../template/workflow/project-file.ts';
 import { tryPath } from '../path-argument.ts';
 
+export { installerOf } from '../../worker/prepare/lacking-setup.ts';
+
 /** Limits of the search: depth and number of folders. */
 const depthMax = 3;
 const foldersMax = 2_000;
@@ -88,34 +90,6 @@ export function checkCommandFor(world: World, project: string): string | null {
   const [, command] = others.find(([file]) => has(file)) ?? [];
   return command ?? null;
 }
-
-/**
- * The command that installs what a lockfile of the project, or at the top of its repository, names, and the folder into
- * which it installs; null if there is none, or the project file sets one up.
- */
-export function installerOf(world: World, project: string): { readonly command: string; readonly into: string } | null {
-  const own = projectFileFor(world, project);
-  if (own.ok && own.value?.work.setup !== undefined) return null;
-  for (const place of new Set([project, findRepository(world.files, project)?.top ?? project])) {
-    // What is at the top of a repository may serve other projects of it.
-    const found = installers.find(([lock, , folder]) => {
-      return [join(place, lock), join(project, manifests[folder])].every((path) => kindOf(world.files, path) !== null);
-    });
-    if (found !== undefined) return { command: found[1], into: join(place, found[2]) };
-  }
-  return null;
-}
-
-const manifests = { node_modules: 'package.json', '.venv': 'pyproject.toml', vendor: 'composer.json' } as const;
-const installers: readonly (readonly [lock: string, command: string, folder: keyof typeof manifests])[] = [
-  ['package-lock.json', 'npm ci', 'node_modules'],
-  ['pnpm-lock.yaml', 'pnpm install --frozen-lockfile', 'node_modules'],
-  ['yarn.lock', 'yarn install --frozen-lockfile', 'node_modules'],
-  ['bun.lock', 'bun install --frozen-lockfile', 'node_modules'],
-  ['uv.lock', 'uv sync --frozen', '.venv'],
-  ['poetry.lock', 'poetry install', '.venv'],
-  ['composer.lock', 'composer install', 'vendor'],
-];
 
 /** The default test script of `npm init` is not a test. */
 function hasTestScript(text: string): boolean {

@@ -1,10 +1,10 @@
 /** `group plan` and `--dry-run`: what a run would do and need. Starts and writes nothing. */
 
-import { basename, dirname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { readUserClaude } from '../../claude/launch/user-claude.ts';
 import { list, object } from '../../claude/lenient.ts';
-import { adviceText, commandText, see, shellWord } from '../../core/advice.ts';
+import { adviceText, commandText, see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import { ancestorsOf } from '../../core/graph.ts';
@@ -32,13 +32,14 @@ import {
   permissionModeOf,
   type TemplateStore,
 } from '../../worker/prepare/generated-config.ts';
+import { lackingSetup } from '../../worker/prepare/lacking-setup.ts';
 import { composeFiles } from '../../worker/session-variables.ts';
 import type { AppContext } from '../app-context.ts';
 import { checkClaudeLogin } from '../check/machine.ts';
 import { checkAccepted, judgeCheck } from '../claude-check/checks.ts';
 import { lastCheckOf } from '../claude-check/gate.ts';
 import { dayBudget, readUserConfig } from '../config/user-config.ts';
-import { installerOf, readIn, usedBeside } from '../create/nearby-projects.ts';
+import { readIn, usedBeside } from '../create/nearby-projects.ts';
 import { presentUsage, readSamples, readStanding } from '../watch/live-view.ts';
 import { checkGit, commandCheck, projectCheck, startCheck } from './run-check.ts';
 import { storedGroupId, unusedProjectConfig, unusedUserConfig } from './unused-config.ts';
@@ -221,23 +222,8 @@ export async function worktreeLines(
   const where = `Worktrees are created below ${folder}. Your checkouts do not change until you run ${merge}`;
   const tripped = [...new Set(definitions.flatMap((definition) => brokenLinks(files, definition)))];
   const unlinked = definitions.flatMap((definition) => withoutWork(files, state, ids, definition));
-  const uninstalled = [...new Set(definitions.flatMap((definition) => lackingSetup(context, definition)))];
+  const uninstalled = [...new Set(definitions.flatMap((definition) => lackingSetup(context.world, definition)))];
   return [...costs, where, ...lacks.flat(), ...uninstalled, ...unlinked, ...tripped];
-}
-
-/** Submodules, and packages that are installed in the project folder, which a worktree has only after its set-up. */
-function lackingSetup({ world }: AppContext, { projectPath, setup }: SessionDefinition): string[] {
-  const repository = findRepository(world.files, projectPath)?.top ?? projectPath;
-  const isEmpty = readIn(world.files, repository, '.gitmodules') !== '' && setup?.includes('submodule') !== true;
-  const fill = "Fill them in each one with --setup 'git submodule update --init'";
-  const modules = isEmpty ? [`${repository}: submodules are empty in worktrees. ${fill}`] : [];
-  const installer = setup === undefined ? installerOf(world, projectPath) : null;
-  if (installer === null || world.files.info(installer.into)?.kind !== 'folder') return modules;
-  const top = dirname(installer.into);
-  const folder = basename(installer.into);
-  if (readIn(world.files, top, '.worktreeinclude').includes(folder)) return modules;
-  const option = `--setup ${shellWord(installer.command)}`;
-  return [...modules, `${top}: worktrees lack the packages in ${folder}. Install them in each one with ${option}`];
 }
 
 async function costLine(context: AppContext, top: string, sessions: readonly SessionDefinition[]): Promise<string> {

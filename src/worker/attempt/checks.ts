@@ -25,6 +25,7 @@ import { makeScratch, restore } from '../../git/worktrees/worktree.ts';
 import { checkFolderName, type SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Rejected } from '../facts.ts';
+import { lackingSetup } from '../prepare/lacking-setup.ts';
 import { noteCheckout, removeCheckout, upstreamsOf } from '../prepare/workspace-links.ts';
 import { sessionVariables } from '../session-variables.ts';
 import { type CommandEnd, commandFailure, type ShellCommand } from '../shell-command.ts';
@@ -106,7 +107,6 @@ export async function removeFresh({ git, paths }: CheckContext, { workspace, top
 /** `npm` and others end so when the command itself cannot be run. */
 const notRun: ReadonlySet<number | null> = new Set([126, 127]);
 const namesShown = 5;
-const packageFolders = ['node_modules', '.venv', 'vendor'];
 
 export class Checks {
   readonly warnings: Warning[] = [];
@@ -269,7 +269,8 @@ export class Checks {
     const { record, paths } = this.#context;
     const { acceptTimeoutMs = defaultCommandTimeoutMs, setupTimeoutMs = defaultCommandTimeoutMs } = record.definition;
     const setup = this.#failedSetup;
-    const next = `Its output is in ${paths.acceptLog}.${this.#setupHint()}`;
+    const lacks = this.#fresh === null ? [] : lackingSetup(this.#context.git.world, record.definition);
+    const next = [`Its output is in ${paths.acceptLog}.`, ...lacks].join(' ');
     const lacking = this.#fresh === null || end.timedOut ? ok([]) : await this.#lacking(this.#fresh);
     if (!lacking.ok) return lacking;
     if (lacking.value.length > 0) {
@@ -283,20 +284,6 @@ export class Checks {
         : commandFailure('In a fresh checkout of its commit, the set-up command', setup, end, setupTimeoutMs);
     const evidence = this.#evidence();
     return ok({ status: 'rejected', reason: 'not-accepted', message, output: end.tail, next, evidence });
-  }
-
-  /** Without a set-up command a checkout lacks submodules and what is installed in the project folder. */
-  #setupHint(): string {
-    const { record, git } = this.#context;
-    const { setup, projectPath } = record.definition;
-    const { path, folder } = this.#fresh?.workspace ?? {};
-    if (setup !== undefined || path === undefined || folder === undefined) return '';
-    const isIn = (path: string, name: string) => git.world.files.entryKind(join(path, name)) !== null;
-    const missing = packageFolders.filter((name) => isIn(projectPath, name) && !isIn(folder, name));
-    const modules = isIn(path, '.gitmodules') ? ' Submodules are empty in worktrees: fill them with --setup.' : '';
-    return missing.length === 0
-      ? modules
-      : ` Worktrees lack ${nameFiles(missing)}: install them with --setup.${modules}`;
   }
 
   #needsUncommitted(names: readonly string[], output: string): Checked {

@@ -139,13 +139,22 @@ test('a check that needs an ignored file fails without another turn; allowed, it
 
 test('a check that fails without packages or submodules says how to get them', async () => {
   const group = makeInRepositories([
-    { name: 'a', in: 'app', fields: { accept: 'test -e node_modules/zod', acceptRetries: 0, isolate: 'worktree' } },
+    {
+      name: 'a',
+      in: 'app',
+      fields: { accept: 'test -e node_modules/zod', acceptRetries: 0, isolate: 'worktree' },
+    },
   ]);
-  mkdirSync(join(group.project('app'), 'node_modules/zod'), { recursive: true });
+  const app = group.project('app');
+  mkdirSync(join(app, 'node_modules/zod'), { recursive: true });
+  writeTree(app, { 'package.json': '{}', 'package-lock.json': '{}', '.gitmodules': '[submodule "lib"]\n' });
   const run = group.run(rig.env);
-  await work(group, 'a', { '.gitmodules': '[submodule "lib"]\n' });
+  await work(group, 'a', { 'new.txt': 'new\n' });
   expect(await run.result).toMatchObject({ status: 'failed' });
-  const next = expect.stringContaining('Worktrees lack node_modules: install them with --setup. Submodules are');
+  const next = expect.stringContaining(
+    `${app}: submodules are empty in worktrees. Fill them in each one with --setup 'git submodule update --init'. ` +
+      `${app}: worktrees lack the packages in node_modules. Install them in each one with --setup 'npm ci'.`,
+  );
   expect(recordOf(group, 'a')?.state).toMatchObject({ failure: { reason: 'not-accepted', next } });
 });
 

@@ -159,8 +159,9 @@ export class FaultyFleet {
 
   /** Resolves when a runner has ended by itself, with its exit code and output. */
   async end(): Promise<{ readonly code: number | null; readonly said: string }> {
-    const ended = await this.runner?.finished;
-    if (ended === undefined) throw new Error('there is no runner');
+    if (this.runner === null) throw new Error('there is no runner');
+    const ended = await Promise.race([this.runner.finished, Bun.sleep(patienceMs)]);
+    if (ended === undefined) throw new Error(`Waited ${patienceMs / 1_000} s in vain until the runner ended.`);
     appendFileSync(join(this.user.folder, 'runner.log'), ended.stdout + ended.stderr);
     return { code: ended.code, said: ended.stdout + ended.stderr };
   }

@@ -2,6 +2,7 @@
 import { shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { sshOptions } from '../../git/worktrees/snapshot.ts';
 import type { AppContext } from '../app-context.ts';
 
 const usualMs = 60_000;
@@ -27,15 +28,7 @@ export async function runBySsh(
 ): Promise<Result<{ readonly stdout: string; readonly stderr: string }>> {
   const ran = await world.processes.run({
     program: 'ssh',
-    args: [
-      '-o',
-      'BatchMode=yes',
-      '-o',
-      'ConnectTimeout=15',
-      '--',
-      destination,
-      `sh -c ${shellWord(morePath + script)}`,
-    ],
+    args: [...sshOptions, '--', destination, `sh -c ${shellWord(morePath + script)}`],
     cwd: '/',
     env: defined(env) as Record<string, string>,
     ...{ timeoutMs, input, ...defined({ onStderrLine }) },

@@ -173,8 +173,15 @@ export interface CodeUrl {
 
 /** The first transfer of a large repository takes long. */
 const transferTimeoutMs = 60 * 60_000;
-/** A prompt of ssh could not be answered. */
-const sshCommand = 'ssh -o BatchMode=yes -o ConnectTimeout=15';
+/**
+ * A prompt could not be answered; and a host that loses power in the middle of a transfer says nothing more, which ssh
+ * by itself does not notice.
+ */
+export const sshOptions = ['BatchMode=yes', 'ConnectTimeout=15', 'ServerAliveInterval=10'].flatMap((one) => [
+  '-o',
+  one,
+]);
+const sshCommand = ['ssh', ...sshOptions].join(' ');
 const makeAndReceive = [
   'test -e "$0/HEAD" || git init --quiet --bare --template= "$0"',
   'exec git -c gc.auto=0 -c receive.shallowUpdate=true receive-pack "$0"',
@@ -217,7 +224,8 @@ const unreached = /Could not read from remote|unable to access|Connection (?:ref
 function outOfReach(command: string, url: string, { stderr, exitCode }: GitAnswer): Result<never> | null {
   if (!unreached.test(stderr) && !noRoom.test(stderr)) return null;
   if (command === 'fetch' && noRoom.test(stderr)) return fail('write-failed', 'The disk is full.', 'Free some space.');
-  const why = stderr.split('\n').find((line) => noRoom.test(line) || /^ssh: |denied|refused/i.test(line)) ?? '';
+  const why =
+    stderr.split('\n').find((line) => noRoom.test(line) || /^ssh: |denied|refused|not responding/i.test(line)) ?? '';
   const reason = why.trim() === '' ? reasonIn(stderr, exitCode) : why.trim().replace(/\.$/, '');
   return fail('timeout', `git ${command} could not reach ${url}: ${reason}.`, 'Fix that, then retry the session.');
 }

@@ -61,9 +61,12 @@ export class HostNetwork {
     run('ip', 'link', 'set', link, 'master', this.#bridge, 'up');
     // Others remember it: a machine that was switched off keeps its hardware address, too.
     const bytes = address.split('.').map((part) => Number(part).toString(16).padStart(2, '0'));
-    run(...there, 'link', 'set', 'eth0', 'address', ['02', '00', ...bytes].join(':'));
+    const hardware = ['02', '00', ...bytes].join(':');
+    run(...there, 'link', 'set', 'eth0', 'address', hardware);
     run(...there, 'address', 'add', `${address}/24`, 'dev', 'eth0');
     for (const device of ['lo', 'eth0']) run(...there, 'link', 'set', device, 'up');
+    // While it was off, it may have been looked for in vain, which would be remembered for a moment.
+    run('ip', 'neighbour', 'replace', address, 'lladdr', hardware, 'dev', this.#bridge, 'nud', 'stale');
   }
 
   remove(): void {
@@ -145,11 +148,10 @@ export class NamespacedHost {
     const shell = this.#shell;
     if (shell === null) return;
     this.#shell = null;
+    // First, because its processes would close their connections as they end.
+    if (this.#plug !== null) run('ip', 'link', 'delete', this.#plug.link);
     shell.kill('SIGKILL');
     await shell.exited;
-    if (this.#plug === null) return;
-    // The kernel removes the namespace a moment later, and the link with it.
-    Bun.spawnSync(['ip', 'link', 'delete', this.#plug.link], { stderr: 'ignore' });
   }
 
   /** The cable is pulled; connections are not notified. */

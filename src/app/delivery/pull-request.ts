@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { repositoryVariables } from '../../claude/launch/variables.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
 import { fetchBranch, headIn, type PushRemote, pushCommit, remoteOf, remoteTip } from '../../git/push.ts';
@@ -231,13 +232,28 @@ interface Proposal {
   readonly remote: string;
   readonly branch: string;
   readonly url?: string;
+  /** The commits of sessions that its pull request contains. */
+  readonly work?: readonly ProposedWork[];
 }
 
-function listPath({ paths }: Pick<GroupWriter, 'paths'>): string {
+interface ProposedWork {
+  readonly sessionId: SessionId;
+  readonly commit: string;
+}
+
+/** The address of the pull request that contains this commit of the session. */
+export function addressOf(proposals: readonly Proposal[], sessionId: SessionId, commit: string): string | undefined {
+  const isThere = (one: ProposedWork) => one.sessionId === sessionId && one.commit === commit;
+  return proposals.find(({ work }) => work?.some(isThere))?.url;
+}
+
+type Listed = Pick<GroupWriter, 'paths'>;
+
+function listPath({ paths }: Listed): string {
   return join(paths.folder, 'pull-requests.json');
 }
 
-function readProposals({ files }: World, writer: GroupWriter): Result<readonly Proposal[]> {
+export function readProposals({ files }: World, writer: Listed): Result<readonly Proposal[]> {
   const text = files.readText(listPath(writer));
   const list = text === null ? { proposals: [] } : parseOwn<{ readonly proposals: readonly Proposal[] }>(text);
   if (list !== null) return ok(list.proposals);
@@ -248,13 +264,18 @@ function readProposals({ files }: World, writer: GroupWriter): Result<readonly P
 function note(
   writer: GroupWriter,
   world: World,
-  { plan: { repository }, remote, branch, url: known }: Destination,
-  url = known,
+  { plan: { repository, items }, remote, branch, url: known }: Destination,
+  opened?: string,
 ): Result<void> {
   const read = readProposals(world, writer);
   if (!read.ok) return read;
-  const others = read.value.filter((one) => one.repository !== repository || one.remote !== remote.name);
-  const proposals = [...others, { repository, remote: remote.name, branch, url }];
+  const isThis = (one: Proposal) => one.repository === repository && one.remote === remote.name;
+  const others = read.value.filter((one) => !isThis(one));
+  const added = items.map(({ record, source }) => ({ sessionId: record.definition.id, commit: source }));
+  const earlier = read.value.find(isThis)?.work ?? [];
+  const kept = earlier.filter(({ sessionId }) => !added.some((one) => one.sessionId === sessionId));
+  const work = opened === undefined ? earlier : [...kept, ...added];
+  const proposals = [...others, { repository, remote: remote.name, branch, url: opened ?? known, work }];
   try {
     world.files.writeAtomic(listPath(writer), JSON.stringify({ version: 1, proposals }, null, 2), { durable: true });
     return ok(undefined);

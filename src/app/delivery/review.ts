@@ -47,6 +47,7 @@ import type { LoadedGroup } from '../resolve.ts';
 import { samplesByGroup } from '../watch/live-view.ts';
 import { checkUnion } from './merge.ts';
 import { sourceOf } from './plan.ts';
+import { addressOf, readProposals } from './pull-request.ts';
 import { type Comparison, comparisonOf, workspacesOf } from './work-diff.ts';
 
 /** How far back a change is looked for that the work undoes. */
@@ -60,19 +61,25 @@ interface Outcome {
   readonly compared?: Comparison;
   readonly files: readonly ChangedFile[];
   readonly risks: readonly Risk[];
+  readonly pullRequest?: string;
 }
 
 /** Fails as readLog does; what git cannot say of one session is a risk of that session. */
 export async function readReview(context: AppContext, group: LoadedGroup, check: boolean): Promise<Result<Review>> {
   const workspaces = workspacesOf(context, group);
   if (!workspaces.ok) return workspaces;
+  const proposals = readProposals(context.world, group);
+  if (!proposals.ok) return proposals;
   const { state } = group;
   const records = [...state.sessions.values()];
   const outcomes = await whileBusy(context, 'Reading the changes', async (say) => {
     const found: Outcome[] = [];
     for (const [index, record] of records.entries()) {
       say(`Reading the changes: session ${index + 1} of ${records.length}`);
-      found.push(await outcomeOf(context, group, record, workspaces.value.get(record.definition.id)));
+      const { id } = record.definition;
+      const outcome = await outcomeOf(context, group, record, workspaces.value.get(id));
+      const { to = '' } = outcome.compared ?? {};
+      found.push({ ...outcome, ...defined({ pullRequest: addressOf(proposals.value, id, to) }) });
     }
     return withConflicts(context, group, found);
   });
@@ -98,7 +105,7 @@ export async function readReview(context: AppContext, group: LoadedGroup, check:
 }
 
 function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): ReviewRow {
-  const { record, workspace, files, risks } = outcome;
+  const { record, workspace, files, risks, pullRequest } = outcome;
   const { definition, usage, finished } = record;
   const { id, projectPath, prompt } = definition;
   const now = record.state;
@@ -116,7 +123,7 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
     project: projectName(projectPath),
     kind: rowKind(outcome),
     status: now.status,
-    ...defined({ reason, branch: workspace?.branch, notMergeable }),
+    ...defined({ reason, branch: workspace?.branch, notMergeable, pullRequest }),
     asked: prompt,
     said: [trouble, ended].filter(Boolean).join('\n'),
     decisions: openItems(record),
@@ -130,13 +137,14 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
   };
 }
 
-function rowKind({ record, workspace, files, risks }: Outcome): ReviewKind {
+function rowKind({ record, workspace, files, risks, pullRequest }: Outcome): ReviewKind {
   if (openItems(record).length > 0) return 'decision';
   const { status } = record.state;
   if (isAnswered(record)) return 'waiting';
   if (status === 'failed' || status === 'paused') return 'unfinished';
   if (status !== 'completed') return 'waiting';
   if (record.mergedInto !== undefined) return 'merged';
+  if (pullRequest !== undefined) return 'proposed';
   if (!isSafe(risks)) return 'risk';
   return workspace !== undefined && files.length === 0 ? 'unchanged' : 'safe';
 }

@@ -86,8 +86,9 @@ function reviewLines(review: Review, style: Style): string[] {
 const tones = { high: 'bad', medium: 'warn', low: 'dim' } as const;
 
 function rowLines(review: Review, row: ReviewRow, style: Style): string[] {
-  const { title, project, kind, said, risks, evidence } = row;
+  const { title, project, kind, said, risks, evidence, pullRequest } = row;
   const head = `${title}  ${project}  ${changeText(row)}  ${costText(row)}`;
+  if (kind === 'proposed') return [`  ${safeLine(`${head}  ${pullRequest}`, columnsMax)}`];
   if (kind === 'safe' || kind === 'merged' || kind === 'waiting') return [`  ${safeLine(head, columnsMax)}`];
   const commands = actionsOf(review.groupId, row).filter(({ disabled }) => disabled === undefined);
   return [

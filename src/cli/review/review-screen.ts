@@ -1,6 +1,6 @@
 /** cli/review/: the review on a terminal. Keys do what the commands of each row do; work sent back runs at its end. */
 import { submit } from '../../app/group-commands.ts';
-import { answerItem } from '../../app/inbox.ts';
+import { answerItem, inboxOf } from '../../app/inbox.ts';
 import { type LoadedGroup, loadReferredGroup } from '../../app/resolve.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -11,6 +11,7 @@ import type { ActionEnd, ScreenAction } from '../../tui/review/screen.ts';
 import { plainStyle } from '../../view/format.ts';
 import {
   actionsOf,
+  headlineOf,
   type OpenDecision,
   type Review,
   type ReviewAction,
@@ -38,7 +39,11 @@ export async function showReview(context: Context, group: LoadedGroup, review: R
     if (done.value.runs) sentBack.push(row.sessionId);
     return done.value;
   };
-  const instance = ink.render(createReviewApp({ review, act }), {
+  const headlineFor = (rows: readonly ReviewRow[]): string => {
+    const now = loadReferredGroup(context, group.groupId);
+    return now.ok ? headlineOf(now.value.state, rows, inboxOf(now.value.state).length) : review.headline;
+  };
+  const instance = ink.render(createReviewApp({ review, act, headlineFor }), {
     alternateScreen: true,
     exitOnCtrlC: false,
     patchConsole: false,
@@ -115,6 +120,13 @@ async function carryOut(
   const said = `${stdout}\n${stderr}`.split('\n').filter((text) => text.trim() !== '');
   const told = exitCode === 0 && action !== 'discard' ? said[0] : said.at(-1);
   const notice = `${title}: ${safeLine(told ?? '', noticeColumns)}`;
-  if (exitCode !== 0 || action === 'pr') return ok({ notice, row });
-  return ok({ notice, row: action === 'discard' ? null : { ...row, kind: 'merged', notMergeable: 'It is merged.' } });
+  if (exitCode !== 0) return ok({ notice, row });
+  const [pullRequest] = /https?:\/\/\S+/.exec(stdout) ?? [];
+  const now: ReviewRow | null =
+    action === 'discard'
+      ? null
+      : action === 'pr'
+        ? { ...row, ...(pullRequest === undefined ? {} : { kind: 'proposed', pullRequest }) }
+        : { ...row, kind: 'merged', notMergeable: 'It is merged.' };
+  return ok({ notice, row: now });
 }

@@ -30,6 +30,8 @@ export type ScreenAction = ReviewAction | 'answer';
 export interface ReviewScreenOptions {
   readonly review: Review;
   act(action: ScreenAction, row: ReviewRow, words: string): Promise<ActionEnd>;
+  /** The first line after an action. */
+  headlineFor(rows: readonly ReviewRow[]): string;
 }
 
 /** In narrower terminals the details are below the list. */
@@ -66,6 +68,7 @@ const help = [
 ];
 
 interface Ui {
+  readonly headline: string;
   readonly rows: readonly ReviewRow[];
   readonly at: number;
   readonly scroll: number;
@@ -81,11 +84,11 @@ export function createReviewApp(options: ReviewScreenOptions): ReactNode {
   return h(ReviewApp, options);
 }
 
-function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
+function ReviewApp({ review, act, headlineFor }: ReviewScreenOptions): ReactNode {
   const { exit } = useApp();
   const { columns, rows: height } = useWindowSize();
   // Several keys may arrive before the next frame is drawn.
-  const state = useRef<Ui>({ rows: review.rows, at: 0, scroll: 0, notice: '' });
+  const state = useRef<Ui>({ headline: review.headline, rows: review.rows, at: 0, scroll: 0, notice: '' });
   const [, redraw] = useState(state.current);
   const update = (change: Partial<Ui>) => {
     state.current = { ...state.current, ...change };
@@ -95,7 +98,8 @@ function ReviewApp({ review, act }: ReviewScreenOptions): ReactNode {
     update({ isBusy: true, notice: `${row.title}: ${names[action]} …`, asking: undefined });
     const { notice, row: now } = await act(action, row, words);
     const rows = state.current.rows.flatMap((one) => (one.sessionId !== row.sessionId ? one : (now ?? [])));
-    update({ rows, at: Math.min(state.current.at, Math.max(0, rows.length - 1)), notice, isBusy: false });
+    const at = Math.min(state.current.at, Math.max(0, rows.length - 1));
+    update({ rows, headline: headlineFor(rows), at, notice, isBusy: false });
   };
   const press = (input: string, key: InputKey) => {
     const { rows, at, scroll, asking, isBusy, isHelp, isFull } = state.current;
@@ -155,7 +159,7 @@ function screenOf(
   const message = questionOf(ui, row) ?? (ui.notice || aboutGroup(review));
   // What is typed stands at its end.
   const footer = wrapped(message, columns, { color: 'yellow' }).slice(-footerMax);
-  const headline = wrapped(safeLine(review.headline, textMax), columns, { bold: true }).slice(0, headlineMax);
+  const headline = wrapped(safeLine(ui.headline, textMax), columns, { bold: true }).slice(0, headlineMax);
   const body = height - 1 - headline.length - footer.length;
   const list = listOf(ui, Math.max(3, isBeside ? body - 2 : Math.floor(body * 0.35)));
   const listHeight = isFull ? 0 : isBeside ? body : list.length + 2;
@@ -287,7 +291,7 @@ function listOf({ rows, at }: Ui, height: number): Line[] {
 
 function detailsOf({ groupId }: Review, row: ReviewRow | undefined, columns: number, isFull: boolean): Line[] {
   if (row === undefined) return [{ text: 'Nothing to review.' }];
-  const { project, status, reason, risks, decisions, asked, said, evidence, files } = row;
+  const { project, status, reason, risks, decisions, asked, said, evidence, files, pullRequest } = row;
   const wrap = (text: string, props?: TextProps) => wrapped(safeLine(text, textMax), columns, props);
   const part = (name: string, lines: readonly Line[]) =>
     lines.length === 0 ? [] : [{ text: name, dimColor: true }, ...lines];
@@ -301,6 +305,7 @@ function detailsOf({ groupId }: Review, row: ReviewRow | undefined, columns: num
       ...choicesOf(decision).flatMap((choice) => wrap(choice)),
       ...answersOf(decision).map((text) => ({ text })),
     ]),
+    ...(pullRequest === undefined ? [] : wrap(`Pull request ${pullRequest}`)),
     ...risks.flatMap(({ level, text }) => wrap(spelledLine(text), { color: colours[level] })),
     ...part('Said at its end', paragraph(said)),
     ...part(

@@ -105,7 +105,7 @@ const keyHelp = el(
 );
 
 function rowOf(review: Review, row: ReviewRow): Markup {
-  const { title, project, status, reason, risks, asked, said, evidence, files, branch } = row;
+  const { title, project, status, reason, risks, asked, said, evidence, files, branch, pullRequest } = row;
   const [worst] = risks;
   const summary = el(
     'summary',
@@ -130,6 +130,7 @@ function rowOf(review: Review, row: ReviewRow): Markup {
     part('Said at its end', said),
     evidence.map((run) => el('p', {}, isolated(checkText(run)))),
     branch === undefined ? null : el('p', { class: 'dim' }, 'Branch ', el('code', {}, branch)),
+    pullRequest === undefined ? null : el('p', { class: 'dim' }, 'Pull request ', el('code', {}, pullRequest)),
     actionsOf(review.groupId, row).map(({ words, disabled }) =>
       disabled === undefined ? codeBlock(commandText(words)) : null,
     ),

@@ -12,7 +12,16 @@ import type { ChangedFile } from './patch.ts';
 import { compareRisks, type Risk } from './risks.ts';
 
 /** In the order of the review. */
-export const reviewKinds = ['decision', 'unfinished', 'risk', 'unchanged', 'safe', 'waiting', 'merged'] as const;
+export const reviewKinds = [
+  'decision',
+  'unfinished',
+  'risk',
+  'unchanged',
+  'safe',
+  'waiting',
+  'proposed',
+  'merged',
+] as const;
 export type ReviewKind = (typeof reviewKinds)[number];
 
 /** What a person is asked. */
@@ -50,6 +59,8 @@ export interface ReviewRow {
   readonly quoteUsd?: number;
   /** Why its work can be handed over by no command; absent = it can. */
   readonly notMergeable?: string;
+  /** The address of the pull request that contains its work as it is now. */
+  readonly pullRequest?: string;
 }
 
 export interface Review {
@@ -78,6 +89,7 @@ const kindTitles: Readonly<Record<ReviewKind, string>> = {
   unchanged: 'Changed nothing',
   safe: 'Safe to merge',
   waiting: 'Waits or still runs',
+  proposed: 'In a pull request',
   merged: 'Merged',
 };
 
@@ -101,6 +113,7 @@ export function headlineOf(state: GroupState, rows: readonly ReviewRow[], decisi
     [of('risk'), 'to look at'],
     [of('unchanged'), 'changed nothing'],
     [of('safe'), 'safe to merge'],
+    [of('proposed'), 'in a pull request'],
     [of('merged'), 'merged'],
   ] as const;
   const rest = parts.flatMap(([count, words]) => (count > 0 ? [`${count} ${words}`] : [])).join(', ');
@@ -173,11 +186,12 @@ export function actionsOf(groupId: GroupId, row: ReviewRow, words = 'What to cha
   const number = numberOf(row);
   const session = `${groupId}/${number}`;
   const no = row.notMergeable === undefined ? {} : { disabled: row.notMergeable };
+  const isProposed = row.pullRequest && { disabled: `It is in ${row.pullRequest} already.` };
   const isRunning = row.status === 'running' ? { disabled: 'The session is running.' } : {};
   const isNew = row.status === 'pending' ? { disabled: 'The session was not started.' } : isRunning;
   return [
     { action: 'merge', words: ['group', 'merge', groupId, '--session', number], ...no },
-    { action: 'pr', words: ['group', 'pr', groupId, '--session', number], ...no },
+    { action: 'pr', words: ['group', 'pr', groupId, '--session', number], ...no, ...(isProposed ?? {}) },
     { action: 'send-back', words: ['session', 'retry', session, '--prompt', words], ...isNew },
     { action: 'discard', words: ['session', 'remove', session], ...isRunning },
   ];

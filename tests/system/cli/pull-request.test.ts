@@ -6,8 +6,11 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Review } from '../../../src/view/review/review.ts';
 import { type MergeGroup, MergeUser, type WorkSketch } from '../../support/cli/merge-ground.ts';
+import { launcher } from '../../support/cli/user.ts';
 import { git } from '../../support/git/repository.ts';
+import { TestTerminal } from '../../support/terminal.ts';
 
 const one = `o n"e's`;
 const two = 'two';
@@ -54,6 +57,10 @@ function bare(name: string): string {
 }
 
 const propose = (group: MergeGroup, ...more: string[]) => user.run('group', 'pr', group.id, ...more);
+const reviewed = async ({ id }: MergeGroup) => {
+  const { rows } = await user.json<Review>('review', id);
+  return rows.map(({ sessionId, kind, pullRequest }) => [sessionId, kind, pullRequest]);
+};
 const remoteBranches = (name: string) => git(bare(name), 'for-each-ref', '--format=%(refname:short)').split('\n');
 const calls = (): string[] =>
   existsSync(join(gh, 'calls')) ? readFileSync(join(gh, 'calls'), 'utf8').trim().split('\n') : [];
@@ -93,6 +100,13 @@ test('a second call adds new work by an ordinary push and keeps what people wrot
   const group = user.mergeGroup('shop', shop);
   expect(await propose(group)).toMatchObject({ code: 0 });
   const first = git(bare(one), 'rev-parse', 'cca/shop');
+  const isProposed = [
+    [group.session('a'), 'proposed', request(one).url],
+    [group.session('b'), 'proposed', request(one).url],
+    [group.session('c'), 'proposed', request(two).url],
+  ];
+  expect(await reviewed(group)).toEqual(isProposed);
+  expect((await user.ok('review', group.id)).split('\n')).toContain('In a pull request (3)');
   // A reviewer adds a commit, and the author a line to the text; then a session's work is corrected.
   const review = join(user.folder, 'review');
   git(user.folder, 'clone', '--quiet', '--branch', 'cca/shop', bare(one), review);
@@ -105,6 +119,7 @@ test('a second call adds new work by an ordinary push and keeps what people wrot
   writeFileSync(join(group.path('b'), 'more.txt'), 'more\n');
   git(group.path('b'), 'add', '--all');
   git(group.path('b'), 'commit', '--quiet', '-m', 'More');
+  expect((await reviewed(group)).map(([, kind]) => kind)).toEqual(['safe', 'proposed', 'proposed']);
 
   const { code, stdout } = await propose(group, '--json');
   expect(code).toBe(0);
@@ -113,12 +128,29 @@ test('a second call adds new work by an ordinary push and keeps what people wrot
     { branch: 'cca/shop', base: 'main', remote: 'origin', pushed: true, created: false, url: request(one).url },
     { branch: 'cca/shop', pushed: false, created: false },
   ]);
+  expect(await reviewed(group)).toEqual(isProposed);
   const names = git(bare(one), 'ls-tree', '--name-only', 'cca/shop').split('\n');
   expect(names).toEqual(expect.arrayContaining(['a.txt', 'b.txt', 'more.txt', 'review.txt']));
   git(bare(one), 'merge-base', '--is-ancestor', first, 'cca/shop');
   expect(request(one).body).toMatch(/^Please look\.\n\n<!--/);
   expect(request(one).body).toMatch(/-->\n\nThanks!$/);
 }, 20_000);
+
+test('a key of the review opens one, and the session moves to those that have one', async () => {
+  const group = user.mergeGroup('shop', shop.slice(2));
+  const terminal = new TestTerminal([launcher, 'review', group.id], { cwd: user.folder, env: user.env, columns: 120 });
+  try {
+    await terminal.shows('Safe to merge', 'c is done.');
+    terminal.type('p');
+    await terminal.shows('In a pull request', 'Pull request https://example.org/pull/1', '1 in a pull request.');
+    terminal.type('p');
+    await terminal.shows('p pull request: It is in https://example.org/pull/1 already.');
+    terminal.type('q');
+    expect(await terminal.exited).toBe(0);
+  } finally {
+    terminal.close();
+  }
+}, 60_000);
 
 test("pushed to the user's push remote, such as a fork, and opened where the branch comes from", async () => {
   const fork = join(user.folder, 'fork.git');

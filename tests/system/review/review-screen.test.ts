@@ -43,13 +43,13 @@ test('review: a person merges, sends back and discards work without leaving the 
   terminal.type('d');
   await terminal.shows('y: discard 001 secret?');
   terminal.type('y');
-  await terminal.shows('001 secret: Removed 001 secret');
+  await terminal.shows('001 secret: Removed 001 secret', '2 of 3 sessions completed');
   expect(user.tip('shop', group.branch('secret'))).toBe(group.commit('secret'));
   expect(group.state.sessions.has(group.session('secret'))).toBe(false);
 
   await terminal.shows('good is done.');
   terminal.type('m');
-  await terminal.shows('002 good: Merged 1 session into main');
+  await terminal.shows('002 good: Merged 1 session into main', '1 safe to merge, 1 merged.');
   expect(group.mergedInto('good')).toBe('main');
   expect(user.tip('shop')).not.toBe(before);
 

@@ -4,7 +4,7 @@ import { answerItem, type InboxItem, readInbox } from '../../app/inbox.ts';
 import { adviceText, advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { openItems } from '../../core/item.ts';
-import { goOnCommand } from '../../core/plan/advice.ts';
+import { goOnAdvice } from '../../core/plan/advice.ts';
 import { formatAge } from '../../view/format.ts';
 import { answersOf, choicesOf } from '../../view/review/review.ts';
 import { safeLine } from '../../view/terminal-text.ts';
@@ -97,7 +97,7 @@ export function defineAnswer(command: Command, context: Context): void {
         const hasMore = record !== undefined && openItems(record).length > 0;
         const goesOn = by === 'runner' ? 'The session continues.' : '';
         const then = hasMore ? 'More questions are open.' : goesOn;
-        const next = by === 'log' ? adviceText(advise('Next', goOnCommand(group.state))) : then;
+        const next = by === 'log' ? adviceText(goOnAdvice(group.state)) : then;
         const whose = session === null ? 'a wave' : `session ${name ?? session}`;
         context.stdout.line(safeLine(`Answered ${item.id} of ${whose}. ${next}`.trim(), columnsMax));
       }),

@@ -100,7 +100,14 @@ export function groupAdvice(state: GroupState): Advice {
     return advise('Install another version of claude, then continue with', goOnCommand(state));
   }
   const isStuck = failedBy(state, 'spawn-failed').length > 0;
-  return advise(isStuck ? 'Fix the cause, then continue with' : 'Continue with', goOnCommand(state));
+  return isStuck ? advise('Fix the cause, then continue with', goOnCommand(state)) : goOnAdvice(state);
+}
+
+/** Says that failed sessions are tried again, which costs money, where that is not said by the command itself. */
+export function goOnAdvice(state: GroupState): Advice {
+  const goOn = goOnCommand(state);
+  const isRetry = state.counts.failed > 0 && goOn[0] === 'group' && goOn[1] === 'resume';
+  return advise(isRetry ? 'Continue, and try failed sessions again, with' : 'Continue with', goOn);
 }
 
 const allowedMax = 3;

@@ -20,7 +20,8 @@ test('a group that stopped at once, started or continued is reported as such', (
   expect(becameOf('paused', after(), 7).text).toBe('It continues, with its own runner (pid 7).');
   expect(becameOf('created', after(), 7).text).toBe('It runs, with its own runner (pid 7).');
   const dry = after({ type: 'group_paused', reason: 'budget', message: 'It is used up.' });
-  const goOn = `Continue with: claude-code-agent group resume ${dry.group.id} --max-budget-usd 20`;
+  const lead = 'Continue, and try failed sessions again, with';
+  const goOn = `${lead}: claude-code-agent group resume ${dry.group.id} --max-budget-usd 20`;
   expect(becameOf('paused', dry, 7)).toEqual({
     text: `It stopped at once. budget: It is used up. ${goOn}`,
     tone: 'warn',

@@ -5,9 +5,10 @@ import { type LoadedGroup, loadReferredGroup } from '../../app/resolve.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GivenAnswer } from '../../core/item.ts';
+import { openWaveItem } from '../../core/plan/waves.ts';
 import { isRehearsal } from '../../core/state.ts';
 import { ownCommand } from '../../system/own-program.ts';
-import type { ActionEnd, ScreenAction } from '../../tui/review/screen.ts';
+import type { ActionEnd, ScreenAction, WaveEnd } from '../../tui/review/screen.ts';
 import { plainStyle } from '../../view/format.ts';
 import {
   actionsOf,
@@ -32,6 +33,7 @@ export async function showReview(context: Context, group: LoadedGroup, review: R
   const ink = await asProduction(() => import('ink'));
   const { createReviewApp } = await asProduction(() => import('../../tui/review/screen.ts'));
   const sentBack: SessionId[] = [];
+  let hasNextWave = false;
   const act = async (action: ScreenAction, row: ReviewRow, words: string): Promise<ActionEnd> => {
     const done =
       action === 'answer' ? await answer(context, row, words) : await carryOut(context, group, { action, row, words });
@@ -39,21 +41,30 @@ export async function showReview(context: Context, group: LoadedGroup, review: R
     if (done.value.runs) sentBack.push(row.sessionId);
     return done.value;
   };
+  const decide = async (wave: OpenDecision, words: string): Promise<WaveEnd> => {
+    const done = await answerItem(context, wave.id, givenIn(wave, words.trim()));
+    if (!done.ok) return { notice: describeFailure(done.failure), isDecided: false };
+    const goesOn = openWaveItem(done.value.group.state) === undefined && !done.value.group.state.waves.stopped;
+    hasNextWave = goesOn && done.value.by === 'log';
+    const next = hasNextWave ? ' It starts when you leave the review.' : '';
+    return { notice: goesOn ? `The next wave may start.${next}` : 'The other waves do not start.', isDecided: true };
+  };
   const headlineFor = (rows: readonly ReviewRow[]): string => {
     const now = loadReferredGroup(context, group.groupId);
     return now.ok ? headlineOf(now.value.state, rows, inboxOf(now.value.state).length) : review.headline;
   };
-  const instance = ink.render(createReviewApp({ review, act, headlineFor }), {
+  const instance = ink.render(createReviewApp({ review, act, decide, headlineFor }), {
     alternateScreen: true,
     exitOnCtrlC: false,
     patchConsole: false,
     interactive: true,
   });
   await instance.waitUntilExit();
-  if (sentBack.length === 0) return;
+  if (sentBack.length === 0 && !hasNextWave) return;
   const { state } = need(loadReferredGroup(context, group.groupId));
   const rehearse = isRehearsal(state) || undefined;
-  const options = { config: {}, output: undefined, retryFailed: false, only: sentBack, rehearse } as const;
+  const only = hasNextWave ? {} : { only: sentBack };
+  const options = { config: {}, output: undefined, retryFailed: false, ...only, rehearse } as const;
   return concludeRun(context, group, need(await runInTerminal(context, group, options)));
 }
 

@@ -11,6 +11,7 @@ import {
   choicesOf,
   costText,
   kindTitle,
+  type OpenDecision,
   type Review,
   type ReviewAction,
   type ReviewRow,
@@ -24,12 +25,20 @@ export interface ActionEnd {
   readonly row: ReviewRow | null;
 }
 
+export interface WaveEnd {
+  readonly notice: string;
+  /** False when the words were no decision. */
+  readonly isDecided: boolean;
+}
+
 /** Answering is no command of a row: its words depend on the question. */
 export type ScreenAction = ReviewAction | 'answer';
 
 export interface ReviewScreenOptions {
   readonly review: Review;
   act(action: ScreenAction, row: ReviewRow, words: string): Promise<ActionEnd>;
+  /** Answers the decision that belongs to no session. */
+  decide(wave: OpenDecision, words: string): Promise<WaveEnd>;
   /** The first line after an action. */
   headlineFor(rows: readonly ReviewRow[]): string;
 }
@@ -61,14 +70,17 @@ const help = [
   'j n ↓  next session          k ↑  previous session',
   'space PgDn  details down     PgUp  details up',
   'enter  details on the whole screen, and back',
-  'a  answer the question       m  merge the work',
+  'a  answer the question, or the wave that waits',
+  'm  merge the work',
   'p  push it and open a pull request',
   'b  send it back with words   d  discard the session; unmerged commits stay on its branch',
-  'q  leave; sessions that were answered or sent back then run',
+  'q  leave; what was answered or sent back, and the next wave, then run',
 ];
 
 interface Ui {
   readonly headline: string;
+  /** Of the group. */
+  readonly decisions: readonly OpenDecision[];
   readonly rows: readonly ReviewRow[];
   readonly at: number;
   readonly scroll: number;
@@ -84,11 +96,11 @@ export function createReviewApp(options: ReviewScreenOptions): ReactNode {
   return h(ReviewApp, options);
 }
 
-function ReviewApp({ review, act, headlineFor }: ReviewScreenOptions): ReactNode {
+function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): ReactNode {
   const { exit } = useApp();
   const { columns, rows: height } = useWindowSize();
   // Several keys may arrive before the next frame is drawn.
-  const state = useRef<Ui>({ headline: review.headline, rows: review.rows, at: 0, scroll: 0, notice: '' });
+  const state = useRef<Ui>({ ...review, at: 0, scroll: 0, notice: '' });
   const [, redraw] = useState(state.current);
   const update = (change: Partial<Ui>) => {
     state.current = { ...state.current, ...change };
@@ -101,13 +113,20 @@ function ReviewApp({ review, act, headlineFor }: ReviewScreenOptions): ReactNode
     const at = Math.min(state.current.at, Math.max(0, rows.length - 1));
     update({ rows, headline: headlineFor(rows), at, notice, isBusy: false });
   };
+  const settle = async (wave: OpenDecision, words = '') => {
+    update({ isBusy: true, asking: undefined });
+    const { notice, isDecided } = await decide(wave, words);
+    const decisions = state.current.decisions.filter((one) => !isDecided || one !== wave);
+    update({ decisions, headline: headlineFor(state.current.rows), notice, isBusy: false });
+  };
   const press = (input: string, key: InputKey) => {
-    const { rows, at, scroll, asking, isBusy, isHelp, isFull } = state.current;
+    const { rows, at, scroll, decisions, asking, isBusy, isHelp, isFull } = state.current;
     const row = rows[at];
     if (isBusy) return;
     if (asking !== undefined && row !== undefined) {
       const answer = answerTo(asking, input, key);
-      if (answer === 'start') void start(asking.action, row, asking.words);
+      const [wave] = row.decisions.length === 0 && asking.action === 'answer' ? decisions : [];
+      if (answer === 'start') void (wave ? settle(wave, asking.words) : start(asking.action, row, asking.words));
       else update({ asking: answer, ...(answer === undefined ? { notice: '' } : {}) });
       return;
     }
@@ -119,7 +138,8 @@ function ReviewApp({ review, act, headlineFor }: ReviewScreenOptions): ReactNode
     const page = key.pageDown || input === ' ' ? 10 : key.pageUp ? -10 : 0;
     if (page !== 0) return update({ scroll: Math.max(0, scroll + page) });
     if (row !== undefined && input === keyOf.answer) {
-      if (row.decisions.length === 0) return update({ notice: 'a answer: It has no open question.' });
+      if (row.decisions.length === 0 && decisions.length === 0)
+        return update({ notice: 'a answer: It has no open question.' });
       return update({ asking: { action: 'answer', words: '' }, notice: '' });
     }
     const command = row && actionsOf(review.groupId, row).find(({ action }) => keyOf[action] === input);
@@ -156,7 +176,7 @@ function screenOf(
   const isFull = ui.isFull === true && row !== undefined;
   const isBeside = columns >= wideColumns && !isFull;
   const listWidth = isBeside ? Math.floor(columns * 0.4) : columns;
-  const message = questionOf(ui, row) ?? (ui.notice || aboutGroup(review));
+  const message = questionOf(ui, row) ?? (ui.notice || aboutGroup(review, ui.decisions));
   // What is typed stands at its end.
   const footer = wrapped(message, columns, { color: 'yellow' }).slice(-footerMax);
   const headline = wrapped(safeLine(ui.headline, textMax), columns, { bold: true }).slice(0, headlineMax);
@@ -184,13 +204,13 @@ function screenOf(
       details,
     ),
     ...footer.map(textOf),
-    keyLine(review.groupId, row),
+    keyLine(review.groupId, row, ui.decisions.length > 0),
   );
   return { node, scroll };
 }
 
 /** What belongs to no session: why the group is paused, its waves, and whether the safe work goes together. */
-function aboutGroup({ halt, decisions, union }: Review): string {
+function aboutGroup({ halt, union }: Review, decisions: readonly OpenDecision[]): string {
   const asked = decisions.map((decision) => `${decision.text} ${answersOf(decision).join(' · ')}`);
   return safeLine([halt ?? [], ...asked, union ?? []].flat().join(' '), textMax);
 }
@@ -211,12 +231,20 @@ function answerTo(asking: NonNullable<Ui['asking']>, input: string, key: InputKe
   return key.ctrl || key.meta ? asking : { ...asking, words: words + input };
 }
 
-function questionOf({ asking }: Ui, row: ReviewRow | undefined): string | undefined {
+const answerForms: Readonly<Record<OpenDecision['kind'], string>> = {
+  question: 'numbers of options, or words',
+  permission: 'allow or deny, and words if you like',
+  guard: 'allow or deny, and words if you like',
+  wave: 'continue or stop, and a sentence for all later prompts if you like',
+};
+
+function questionOf({ asking, decisions }: Ui, row: ReviewRow | undefined): string | undefined {
   if (asking === undefined || row === undefined) return undefined;
-  const isQuestion = row.decisions[0]?.kind === 'question';
-  const form = isQuestion ? 'numbers of options, or words' : 'allow or deny, and words if you like';
-  const hint = asking.action === 'answer' ? ` (${form})` : '';
-  if (asking.words !== undefined) return `To ${row.title}${hint}: ${asking.words}▏ (Enter sends, Esc cancels)`;
+  const { title, decisions: own } = row;
+  const [asked] = asking.action === 'answer' ? [...own, ...decisions] : [];
+  const hint = asked === undefined ? '' : ` (${answerForms[asked.kind]})`;
+  if (asking.words !== undefined)
+    return `To ${asked?.kind === 'wave' ? 'the wave' : title}${hint}: ${asking.words}▏ (Enter sends, Esc cancels)`;
   const why = row.risks[0] === undefined ? '' : ` ${row.risks[0].text}`;
   return `y: ${names[asking.action]} ${row.title}?${why}`;
 }
@@ -343,13 +371,14 @@ function diffLine(raw: string): Line {
   return { text: spelledLine(raw.slice(0, 500)), ...props };
 }
 
-function keyLine(groupId: GroupId, row: ReviewRow | undefined): ReactNode {
+function keyLine(groupId: GroupId, row: ReviewRow | undefined, hasWave: boolean): ReactNode {
   const actions = row === undefined ? [] : actionsOf(groupId, row);
   // Work that waits for an answer can neither be merged nor proposed.
-  const shown: readonly { readonly action: ScreenAction; readonly disabled?: string }[] =
-    row === undefined || row.decisions.length === 0
-      ? actions
-      : [{ action: 'answer' }, ...actions.filter(({ disabled }) => disabled === undefined)];
+  const isAsked = row !== undefined && row.decisions.length > 0;
+  const shown: readonly { readonly action: ScreenAction; readonly disabled?: string }[] = [
+    ...(isAsked || (row !== undefined && hasWave) ? [{ action: 'answer' } as const] : []),
+    ...actions.filter(({ disabled }) => !isAsked || disabled === undefined),
+  ];
   const keys = shown.map(({ action, disabled }) =>
     h(Text, { key: action, dimColor: disabled !== undefined }, `${keyOf[action]} ${names[action]}  `),
   );

@@ -9,7 +9,7 @@ import { sessionUuid } from '../../../src/core/id.ts';
 import { nightUser, withNight } from '../../support/cli/night.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { rig } from '../../support/rig-ground.ts';
-import { TestTerminal } from '../../support/terminal.ts';
+import { key, TestTerminal } from '../../support/terminal.ts';
 
 withNight();
 
@@ -108,7 +108,8 @@ test('a correction after the first wave reaches all 80 repositories, and a kille
   expect(ids.map((id) => prompts.get(id)?.length)).toEqual(ids.map((_, index) => (index < 3 ? 2 : 1)));
 }, 120_000);
 
-test('stop ends the run with the rest pending, and the next run asks again', async () => {
+/** A group of three repositories in two waves, whose first one is over; with the prompts of its sessions. */
+async function smallGroup(): Promise<{ readonly group: string; readonly prompts: string[] }> {
   for (const name of ['a', 'b', 'c']) mkdirSync(join(nightUser.folder, 'repos', name), { recursive: true });
   writeFileSync(
     join(nightUser.folder, 'flow.yaml'),
@@ -123,15 +124,48 @@ test('stop ends the run with the rest pending, and the next run asks again', asy
     'flow.yaml',
   );
   const group = created.stdout.trim();
-  const [first = ''] = nightUser
-    .events(group)
-    .flatMap((event) => (event.type === 'session_added' ? event.sessionId : []));
-  rig.answerEach(sessionUuid(first), async (fake) => {
-    await fake.prompt();
-    await fake.init();
-    await fake.succeed(0.1);
-  });
+  const prompts: string[] = [];
+  for (const event of nightUser.events(group)) {
+    if (event.type !== 'session_added') continue;
+    rig.answerEach(sessionUuid(event.sessionId), async (fake) => {
+      prompts.push(await fake.prompt());
+      await fake.init();
+      await fake.succeed(0.1);
+    });
+  }
   expect((await nightUser.start('group', 'run', group, '--output', 'quiet').finished).code).toBe(3);
+  expect(prompts).toHaveLength(1);
+  return { group, prompts };
+}
+
+test('a wave is decided on the screen of the review, and the next one starts when it is left', async () => {
+  const { group, prompts } = await smallGroup();
+  const terminal = new TestTerminal([launcher, 'review', group], { cwd: nightUser.folder, env: nightUser.env });
+  try {
+    await terminal.shows('Wave 1 of 2', '1 decision waits', 'a answer');
+    terminal.type('a');
+    await terminal.shows('To the wave (continue or stop');
+    terminal.type('yes');
+    terminal.type(key.enter);
+    await terminal.shows('A wave takes "continue" or "stop".');
+    terminal.type('a');
+    await terminal.shows('To the wave (continue or stop');
+    terminal.type(`continue ${note}`);
+    terminal.type(key.enter);
+    await terminal.shows('The next wave may start. It starts when you leave the review.');
+    await terminal.until((text) => !text.includes('1 decision waits'));
+    terminal.type('a');
+    await terminal.shows('It has no open question.');
+    terminal.type('q');
+    expect(await terminal.exited).toBe(0);
+  } finally {
+    terminal.close();
+  }
+  expect(prompts.map((prompt) => prompt.includes(note))).toEqual([false, true, true]);
+}, 60_000);
+
+test('stop ends the run with the rest pending, and the next run asks again', async () => {
+  const { group } = await smallGroup();
   const before = (await nightUser.json<Inbox>('inbox')).items;
   expect(before[0]?.text).toContain('1 of 1 session accepted');
   await nightUser.ok('answer', before[0]?.id ?? '', 'stop');

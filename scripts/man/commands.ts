@@ -57,12 +57,12 @@ export const sections: readonly PageSection[] = [
   {
     title: 'ENVIRONMENT OF SESSIONS',
     parts: [
-      'Sessions, setup commands and acceptance commands get these variables, except on fleet hosts.',
+      'Sessions, setup commands and acceptance commands get these variables.',
       ['CCA_GROUP', 'id of the group'],
       ['CCA_SESSION', 'name or number of the session'],
-      ['CCA_PROJECT_DIR', 'the project in your checkout'],
+      ['CCA_PROJECT_DIR', 'the project in your checkout; not on hosts of a fleet'],
       ['CCA_WORKSPACE', 'the worktree, or else the project'],
-      ['CCA_DEP_NAME_DIR', 'the workspace of the dependency NAME'],
+      ['CCA_DEP_NAME_DIR', 'the workspace of the dependency NAME; not on hosts of a fleet'],
       ['CCA_PORT_BASE', 'first of ten ports between 20000 and 29999 that are reserved for the session'],
       ['COMPOSE_PROJECT_NAME', 'in a worktree, a name of its own for docker compose, unless you set one'],
     ],

@@ -34,6 +34,7 @@ import {
   projectSlug,
   type ShippedWork,
   type SlotCommand,
+  sentVariables,
 } from './wire.ts';
 
 export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Promise<Result<Order>> {
@@ -61,6 +62,7 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
     cwd: join(worktreeFolder, relative(places.worktree, files.realPath(spawn.cwd) ?? spawn.cwd)),
     files: sent.value,
     work: work.value,
+    variables: sentVariables.parse(spawn.env),
     ...(setup === undefined ? {} : { setup: { command: setup, timeoutMs: setupTimeoutMs } }),
     untrusted,
     ...defined({ memoryBytes, processesMax: maxProcesses }),

@@ -95,6 +95,11 @@ export const shippedWork = z.object({
 });
 export type ShippedWork = z.infer<typeof shippedWork>;
 
+/** Those variables of a session that mean the same on every machine. Others are dropped, such as logins. */
+export const sentVariables = z
+  .object({ CCA_GROUP: text, CCA_SESSION: text, CCA_PORT_BASE: text, COMPOSE_PROJECT_NAME: text })
+  .partial();
+
 /** Everything needed to start an attempt on a host without prior state. Paths in `args` have placeholders. */
 export const order = z.object({
   attemptId,
@@ -107,6 +112,8 @@ export const order = z.object({
   files: blob,
   work: shippedWork,
   setup: command.optional(),
+  /** Of the session, for its commands and claude. */
+  variables: sentVariables.optional(),
   untrusted: z.boolean(),
   memoryBytes: count.optional(),
   processesMax: count.optional(),

@@ -19,7 +19,7 @@ import { type AttemptEnd, type Blob, ran, type SlotCommand } from '../wire.ts';
 import { fencedNote, isOver, uptimeMs } from './guard.ts';
 import { snapshotWork } from './lay-out.ts';
 import type { AgentContext } from './prepare.ts';
-import { type AttemptWork, prepareAttempt, recallWork, worktreeOf } from './prepare.ts';
+import { type AttemptWork, prepareAttempt, recallWork, variablesHere, worktreeOf } from './prepare.ts';
 import type { Slot } from './slot.ts';
 import { Outbox } from './slot.ts';
 
@@ -392,7 +392,7 @@ export class OrderedAttempt {
     const running = runShellCommand(world, {
       command,
       cwd: this.#work?.folder ?? worktreeOf(paths),
-      env: commandEnvironment(env),
+      env: { ...commandEnvironment(env), ...variablesHere({ paths, order }) },
       logFile: join(folder, `run-${id}.log`),
       timeoutMs,
       mark: order.attemptId,

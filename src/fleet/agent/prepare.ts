@@ -80,7 +80,7 @@ async function prepare(
   };
   const limitable = checkLimits(wanted, world.processes);
   if (!limitable.ok) return limitable;
-  const env = environmentFor(world.files, {
+  const login = environmentFor(world.files, {
     root: context.root,
     agentEnv: context.env,
     ownLogin: context.config.login,
@@ -88,7 +88,8 @@ async function prepare(
     paths,
     programs: join(context.packageRoot, 'bin'),
   });
-  if (!env.ok) return env;
+  if (!login.ok) return login;
+  const env = { ...login.value, ...variablesHere(slot) };
   const link = [paths.folder, paths.config, paths.tmp].find((path) => world.files.entryKind(path) === 'link');
   if (link !== undefined) return { ok: false, failure: linkFailure(link) };
   for (const folder of [paths.folder, paths.config, paths.tmp]) world.files.makeFolder(folder);
@@ -102,8 +103,8 @@ async function prepare(
   const { places, folder } = work.value;
   const laidOut = layOutFiles(world.files, sent.value, places);
   if (!laidOut.ok) return laidOut;
-  restateEnvironment(world.files, paths, env.value);
-  restateHooks(context, paths, env.value, folder);
+  restateEnvironment(world.files, paths, env);
+  restateHooks(context, paths, env, folder);
   work.value.files.noteAll();
   onWork(work.value);
   if (made.value.isNew) {
@@ -116,12 +117,17 @@ async function prepare(
     program: claude.value.program,
     args: order.args.map((arg) => fillIn(arg, places)),
     cwd: folder,
-    env: env.value,
+    env,
     ...{ stdinFifo, stdoutFile, stderrFile, syncsStdout: true as const },
     contained: order.attemptId,
     ...defined({ limits }),
   };
   return ok(spawn);
+}
+
+/** For its commands and claude. */
+export function variablesHere({ paths, order }: Pick<Slot, 'paths' | 'order'>): Readonly<Record<string, string>> {
+  return { ...defined(order.variables ?? {}), CCA_WORKSPACE: worktreeOf(paths) };
 }
 
 function layOutFiles(files: Files, all: readonly ParcelFile[], places: Places): Result<void> {
@@ -190,18 +196,19 @@ export function recallWork(context: AgentContext, slot: Slot): Result<AttemptWor
 
 async function setUp(
   context: AgentContext,
-  { paths, order }: Slot,
+  slot: Slot,
   worktree: RemoteWorktree & { readonly folder: string },
   onStop: PrepareOptions['onStop'],
 ): Promise<Result<void>> {
   const { world, git, env } = context;
+  const { paths, order } = slot;
   if (order.setup !== undefined) {
     const { command, timeoutMs } = order.setup;
     world.files.makeFolder(dirname(paths.setupLog));
     const running = runShellCommand(world, {
       command,
       cwd: worktree.folder,
-      env: commandEnvironment(env),
+      env: { ...commandEnvironment(env), ...variablesHere(slot) },
       logFile: paths.setupLog,
       timeoutMs,
       mark: order.attemptId,

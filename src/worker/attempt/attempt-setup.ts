@@ -135,7 +135,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const isOwn = options.rehearsalUrl === undefined && !isElsewhere;
         const { helpers } = (isOwn ? loginOf(world, options.callerEnv) : elsewhere).login;
         const systems = contextOf(record.definition);
-        const about = isElsewhere ? {} : sessionVariables(git, state, { ...record, ...defined({ workspace }) });
+        const about = sessionVariables(git, state, { ...record, ...defined({ workspace }) });
         const place = { folder, ...defined({ remadeFrom, linked }), env: { ...env, ...about }, helpers };
         const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, templates };
         const launch = prepareFiles(world, options, subject);

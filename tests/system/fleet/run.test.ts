@@ -198,13 +198,18 @@ longFleetTest('a later runner goes on with what runs on other hosts', async () =
 });
 
 fleetTest('the acceptance command runs where the work was done', async () => {
-  const accept = 'pwd > where.txt; test -f done.txt';
+  const accept = 'echo "$PWD $CCA_WORKSPACE $CCA_SESSION $CCA_PORT_BASE" > where.txt; test -f done.txt';
   await open([{ name: 'a', fields: { accept, acceptRetries: 1 } }], { machines: { one: {} } });
   const run = ground.group.run(rig.env);
   const first = await begin('a');
   await first.succeed(0.1);
   expect(await run.event('session_paused')).toMatchObject({ reason: 'not-accepted' });
-  expect(readFileSync(join(first.hello.cwd, 'where.txt'), 'utf8').trim()).toBe(first.hello.cwd);
+  const { cwd, env } = first.hello;
+  const names = ['CCA_WORKSPACE', 'CCA_SESSION', 'CCA_PORT_BASE'];
+  const given = [cwd, cwd, 'a', record('a').portBase];
+  expect([cwd, ...names.map((name) => env[name])].join(' ')).toBe(given.join(' '));
+  expect(readFileSync(join(cwd, 'where.txt'), 'utf8').trim()).toBe(given.join(' '));
+  expect(env).toMatchObject({ CCA_GROUP: ground.group.state().group.id, COMPOSE_PROJECT_NAME: expect.any(String) });
   const second = await begin('a');
   writeFileSync(join(second.hello.cwd, 'done.txt'), '');
   await second.succeed(0.1);
@@ -268,7 +273,7 @@ const machineOf = ({ hello }: Invocation): string => /\/machine (\w+)\//.exec(he
 longFleetTest(
   'the next attempt runs on the host with its files and set-up, unless that host takes no work',
   async () => {
-    const fields = { setup: 'echo set up >>ignored' };
+    const fields = { setup: 'echo set up in $CCA_SESSION >>ignored' };
     await open([{ name: 'a', fields }, { name: 'b' }], { machines: { one: { slots: 3 }, two: { slots: 3 } } });
     const run = ground.group.run(rig.env);
     await begin('b');
@@ -280,13 +285,13 @@ longFleetTest(
       fake = await again('a', fake, run);
       expect(machineOf(fake)).toBe(first);
     }
-    expect(ignored()).toBe('set up\n1\n2\n3\n');
+    expect(ignored()).toBe('set up in a\n1\n2\n3\n');
     writeFileSync(join(fake.hello.cwd, 'two.txt'), 'uncommitted\n');
     const redis = await ground.redis();
     await drainHost(redis, first);
     fake = await again('a', fake, run);
     expect(machineOf(fake)).toBe(first === 'one' ? 'two' : 'one');
-    expect(ignored()).toBe('set up\n');
+    expect(ignored()).toBe('set up in a\n');
     expect(readFileSync(join(fake.hello.cwd, 'two.txt'), 'utf8')).toBe('uncommitted\n');
     redis.close();
     run.signal('SIGHUP');

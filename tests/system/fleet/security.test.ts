@@ -16,13 +16,15 @@ import { eventually, expectOk } from '../../support/system/rig.ts';
 
 test('an order has no room for a login', () => {
   const names = Object.keys(order.shape);
-  for (const name of ['login', 'env', 'environment', 'variables']) expect(names).not.toContain(name);
+  for (const name of ['login', 'env', 'environment']) expect(names).not.toContain(name);
   const given = { attemptId: 'a', attempt: 1, groupId: 'g', sessionId: 's', args: [], cwd: '.', untrusted: false };
   const blob = { id: 'b', pieces: 1, size: 1, digest: 'a'.repeat(64) };
   const commit = 'a'.repeat(40);
   const work = { repository: 'abc', head: commit, snapshot: commit, branch: 'b', settings: [] };
-  const parsed = order.parse({ ...given, files: blob, work, login: 'team-a', env: { ANTHROPIC_API_KEY: 'secret' } });
+  const secret = { ANTHROPIC_API_KEY: 'secret', CCA_SESSION: 'api' };
+  const parsed = order.parse({ ...given, files: blob, work, login: 'team-a', env: secret, variables: secret });
   expect(JSON.stringify(parsed)).not.toContain('secret');
+  expect(parsed.variables).toEqual({ CCA_SESSION: 'api' });
 });
 
 describe.skipIf(!hasRedis)('with redis-server', () => {

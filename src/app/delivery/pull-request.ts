@@ -3,10 +3,13 @@ import { join } from 'node:path';
 import { repositoryVariables } from '../../claude/launch/variables.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionId } from '../../core/group.ts';
+import { planOf } from '../../core/plan/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
+import { changedPrograms } from '../../git/diff.ts';
+import type { Git } from '../../git/git.ts';
 import { fetchBranch, headIn, type PushRemote, pushCommit, remoteOf, remoteTip } from '../../git/push.ts';
+import { isAncestor } from '../../git/run-git.ts';
 import { type MergeTarget, readTarget } from '../../git/target.ts';
 import { repositoryDir } from '../../git/worktrees/worktree.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
@@ -232,19 +235,23 @@ interface Proposal {
   readonly remote: string;
   readonly branch: string;
   readonly url?: string;
-  /** The commits of sessions that its pull request contains. */
-  readonly work?: readonly ProposedWork[];
+  /** What was pushed when its pull request was opened or updated. */
+  readonly commit?: string;
 }
 
-interface ProposedWork {
-  readonly sessionId: SessionId;
-  readonly commit: string;
-}
-
-/** The address of the pull request that contains this commit of the session. */
-export function addressOf(proposals: readonly Proposal[], sessionId: SessionId, commit: string): string | undefined {
-  const isThere = (one: ProposedWork) => one.sessionId === sessionId && one.commit === commit;
-  return proposals.find(({ work }) => work?.some(isThere))?.url;
+/** The address of the pull request that contains this commit. */
+export async function addressOf(
+  git: Git,
+  proposals: readonly Proposal[],
+  repository: string,
+  commit: string,
+): Promise<string | undefined> {
+  for (const { repository: other, commit: pushed, url } of proposals) {
+    if (pushed === undefined || other !== repository) continue;
+    const found = await isAncestor(git, repositoryDir(repository), commit, pushed);
+    if (found.ok && found.value) return url;
+  }
+  return undefined;
 }
 
 type Listed = Pick<GroupWriter, 'paths'>;
@@ -264,18 +271,15 @@ export function readProposals({ files }: World, writer: Listed): Result<readonly
 function note(
   writer: GroupWriter,
   world: World,
-  { plan: { repository, items }, remote, branch, url: known }: Destination,
-  opened?: string,
+  { plan: { repository }, remote, branch, url: known }: Destination,
+  opened?: { readonly url: string; readonly commit: string },
 ): Result<void> {
   const read = readProposals(world, writer);
   if (!read.ok) return read;
   const isThis = (one: Proposal) => one.repository === repository && one.remote === remote.name;
   const others = read.value.filter((one) => !isThis(one));
-  const added = items.map(({ record, source }) => ({ sessionId: record.definition.id, commit: source }));
-  const earlier = read.value.find(isThis)?.work ?? [];
-  const kept = earlier.filter(({ sessionId }) => !added.some((one) => one.sessionId === sessionId));
-  const work = opened === undefined ? earlier : [...kept, ...added];
-  const proposals = [...others, { repository, remote: remote.name, branch, url: opened ?? known, work }];
+  const { url = known, commit = read.value.find(isThis)?.commit } = opened ?? {};
+  const proposals = [...others, { repository, remote: remote.name, branch, ...defined({ url, commit }) }];
   try {
     world.files.writeAtomic(listPath(writer), JSON.stringify({ version: 1, proposals }, null, 2), { durable: true });
     return ok(undefined);
@@ -292,28 +296,60 @@ async function requestAll(
   draft: boolean,
 ): Promise<Result<Proposed[]>> {
   const { state } = writer;
-  const found: (Proposed & { readonly body: string })[] = [];
+  const found: (Proposed & { readonly body: string; readonly items: readonly DescribedItem[] })[] = [];
   for (const { destination, commit, pushed: isNew } of pushed) {
     const { plan, remote, branch } = destination;
     const cwd = repositoryDir(plan.repository);
     const open = await findRequest(context, cwd, remote.slug, branch);
     if (!open.ok) return open;
-    const body = open.value?.body ?? proposalSection(state, plan.items, relatedTo(destination, found));
+    const items = await itemsIn(context, state, destination, commit);
+    if (!items.ok) return items;
+    const body = open.value?.body ?? proposalSection(state, items.value, relatedTo(destination, found));
     const url = open.value === null ? await create(context, writer, destination, body, draft) : ok(open.value.url);
     if (!url.ok) return url;
-    const noted = note(writer, context.world, destination, url.value);
+    const noted = note(writer, context.world, destination, { url: url.value, commit });
     if (!noted.ok) return noted;
-    found.push({ destination, commit, pushed: isNew, url: url.value, created: open.value === null, body });
+    const about = { body, items: items.value };
+    found.push({ destination, commit, pushed: isNew, url: url.value, created: open.value === null, ...about });
   }
-  for (const { destination, url, body } of found) {
-    const wanted = withOurSection(body, proposalSection(state, destination.plan.items, relatedTo(destination, found)));
+  for (const { destination, url, body, items } of found) {
+    const wanted = withOurSection(body, proposalSection(state, items, relatedTo(destination, found)));
     if (wanted === body) continue;
     const edited = await withBody(writer, context, wanted, (file) =>
       text(context, repositoryDir(destination.plan.repository), editArgs(url, file)),
     );
     if (!edited.ok) return edited;
   }
-  return ok(found.map(({ body: _body, ...proposed }) => proposed));
+  return ok(found.map(({ body: _body, items: _items, ...proposed }) => proposed));
+}
+
+type DescribedItem = Pick<MergeItem, 'record' | 'work' | 'programs'>;
+
+/** What is merged now, and what the pull request contains already or brings along. In graph order. */
+async function itemsIn(
+  git: Git,
+  state: GroupState,
+  { plan: { repository, items }, target }: Destination,
+  commit: string,
+): Promise<Result<DescribedItem[]>> {
+  const folder = repositoryDir(repository);
+  const found: DescribedItem[] = [];
+  for (const id of planOf(state).graph.order) {
+    const record = state.sessions.get(id);
+    const planned = items.find((item) => item.record.definition.id === id);
+    if (planned !== undefined) found.push(planned);
+    const { workspace, state: now } = record ?? {};
+    const work = now?.status === 'completed' ? now.work : undefined;
+    if (planned !== undefined || record === undefined || work === undefined) continue;
+    if (workspace?.repository !== repository || work.commit === workspace.base) continue;
+    const isIn = await isAncestor(git, folder, work.commit, commit);
+    const isBefore = await isAncestor(git, folder, work.commit, target.commit);
+    if (!isIn.ok || !isIn.value || (isBefore.ok && isBefore.value)) continue;
+    const programs = await changedPrograms(git, folder, { from: workspace.base, to: work.commit });
+    if (!programs.ok) return programs;
+    found.push({ record, work, programs: programs.value });
+  }
+  return ok(found);
 }
 
 function relatedTo(
@@ -467,7 +503,7 @@ export function proposalTitle({ group }: GroupState): string {
 
 export function proposalSection(
   { group }: GroupState,
-  items: readonly MergeItem[],
+  items: readonly DescribedItem[],
   related: readonly Related[],
 ): string {
   const head = [
@@ -483,7 +519,7 @@ function relatedLine({ repository, url }: Related): string {
   return `- ${url} (${safeLine(repositoryDir(repository).split('/').at(-1) ?? '', 80)})`;
 }
 
-function pieceText(item: MergeItem, answerLimit: number): string[] {
+function pieceText(item: DescribedItem, answerLimit: number): string[] {
   const { record, work } = item;
   const { description } = record.definition;
   const programs = programsSentence(item.programs ?? []);

@@ -78,8 +78,10 @@ export async function readReview(context: AppContext, group: LoadedGroup, check:
       say(`Reading the changes: session ${index + 1} of ${records.length}`);
       const { id } = record.definition;
       const outcome = await outcomeOf(context, group, record, workspaces.value.get(id));
-      const { to = '' } = outcome.compared ?? {};
-      found.push({ ...outcome, ...defined({ pullRequest: addressOf(proposals.value, id, to) }) });
+      const { compared: { to } = {}, workspace, files } = outcome;
+      const isWork = to !== undefined && workspace !== undefined && files.length > 0;
+      const pullRequest = isWork && (await addressOf(context, proposals.value, workspace.repository, to));
+      found.push(pullRequest ? { ...outcome, pullRequest } : outcome);
     }
     return withConflicts(context, group, found);
   });

@@ -136,6 +136,19 @@ test('a second call adds new work by an ordinary push and keeps what people wrot
   expect(request(one).body).toMatch(/-->\n\nThanks!$/);
 }, 20_000);
 
+test('one for a session brings along what its work was built on, and a later call keeps it described', async () => {
+  const d: WorkSketch = { name: 'd', repository: one, tree: { 'd.txt': 'd\n' } };
+  const group = user.mergeGroup('shop', [...shop.slice(0, 2), d]);
+  expect(await propose(group, '--session', 'b')).toMatchObject({ code: 0 });
+  const described = () => request(one).body.match(/(?<=### \d\d\d )./g);
+  expect(described()).toEqual(['a', 'b']);
+  const isIn = (name: string) => [group.session(name), 'proposed', request(one).url];
+  expect(await reviewed(group)).toEqual([[group.session('d'), 'safe', undefined], isIn('a'), isIn('b')]);
+  expect(await propose(group, '--session', 'd')).toMatchObject({ code: 0 });
+  expect(described()?.toSorted()).toEqual(['a', 'b', 'd']);
+  expect(await reviewed(group)).toEqual(['a', 'b', 'd'].map(isIn));
+}, 20_000);
+
 test('a key of the review opens one, and the session moves to those that have one', async () => {
   const group = user.mergeGroup('shop', shop.slice(2));
   const terminal = new TestTerminal([launcher, 'review', group.id], { cwd: user.folder, env: user.env, columns: 120 });

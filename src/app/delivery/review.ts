@@ -62,16 +62,25 @@ interface Outcome {
   readonly files: readonly ChangedFile[];
   readonly risks: readonly Risk[];
   readonly pullRequest?: string;
+  /** Its target branch already contains it, such as through a session that was built on it. */
+  readonly isContained?: boolean;
 }
 
-/** Fails as readLog does; what git cannot say of one session is a risk of that session. */
-export async function readReview(context: AppContext, group: LoadedGroup, check: boolean): Promise<Result<Review>> {
+/**
+ * Of all sessions or `only` these. Fails as readLog does; what git cannot say of one session is a risk of that session.
+ */
+export async function readReview(
+  context: AppContext,
+  group: LoadedGroup,
+  check: boolean,
+  only?: ReadonlySet<SessionId>,
+): Promise<Result<Review>> {
   const workspaces = workspacesOf(context, group);
   if (!workspaces.ok) return workspaces;
   const proposals = readProposals(context.world, group);
   if (!proposals.ok) return proposals;
   const { state } = group;
-  const records = [...state.sessions.values()];
+  const records = [...state.sessions.values()].filter(({ definition: { id } }) => only?.has(id) ?? true);
   const outcomes = await whileBusy(context, 'Reading the changes', async (say) => {
     const found: Outcome[] = [];
     for (const [index, record] of records.entries()) {
@@ -139,13 +148,13 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
   };
 }
 
-function rowKind({ record, workspace, files, risks, pullRequest }: Outcome): ReviewKind {
+function rowKind({ record, workspace, files, risks, pullRequest, isContained }: Outcome): ReviewKind {
   if (openItems(record).length > 0) return 'decision';
   const { status } = record.state;
   if (isAnswered(record)) return 'waiting';
   if (status === 'failed' || status === 'paused') return 'unfinished';
   if (status !== 'completed') return 'waiting';
-  if (record.mergedInto !== undefined) return 'merged';
+  if (record.mergedInto !== undefined || isContained) return 'merged';
   if (pullRequest !== undefined) return 'proposed';
   if (!isSafe(risks)) return 'risk';
   return workspace !== undefined && files.length === 0 ? 'unchanged' : 'safe';
@@ -158,8 +167,9 @@ function isAnswered(record: SessionRecord): boolean {
   return asked && openItems(record).length === 0;
 }
 
-function whyNotMergeable({ record, workspace, files }: Outcome): string | undefined {
-  if (record.mergedInto !== undefined) return `It is merged into ${record.mergedInto}.`;
+function whyNotMergeable({ record, workspace, files, isContained }: Outcome): string | undefined {
+  const into = record.mergedInto ?? (isContained ? workspace?.target : undefined);
+  if (into !== undefined) return `It is merged into ${into}.`;
   if (record.state.status !== 'completed') return 'The session is not completed.';
   if (workspace === undefined) return 'It worked in the project folder itself, so there is no branch.';
   return files.length === 0 ? 'It changed nothing.' : undefined;
@@ -194,7 +204,7 @@ async function factsOf(
   { definition, state, warnings, evidence }: SessionRecord,
   workspace: Workspace | undefined,
   compared: Comparison,
-): Promise<Result<OutcomeFacts & { readonly compared: Comparison }>> {
+): Promise<Result<OutcomeFacts & Pick<Outcome, 'compared' | 'isContained'>>> {
   const { folder, to, without } = compared;
   const from = await startOf(git, workspace, compared);
   const options = { from, ...defined({ to, without }) };
@@ -211,6 +221,7 @@ async function factsOf(
   const { locks, binaries } = await contentsOf(git, workspace?.path ?? folder, files);
   return ok({
     compared,
+    isContained: from === to && from !== compared.from,
     prompt: definition.prompt,
     folder: workspace === undefined ? '' : relative(workspace.path, workspace.folder),
     files,

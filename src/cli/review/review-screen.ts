@@ -1,8 +1,11 @@
 /** cli/review/: the review on a terminal. Keys do what the commands of each row do; work sent back runs at its end. */
+import { readReview } from '../../app/delivery/review.ts';
 import { submit } from '../../app/group-commands.ts';
 import { answerItem, inboxOf } from '../../app/inbox.ts';
 import { type LoadedGroup, loadReferredGroup } from '../../app/resolve.ts';
+import { defined } from '../../core/defined.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
+import { ancestorsOf } from '../../core/graph.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GivenAnswer } from '../../core/item.ts';
 import { openWaveItem } from '../../core/plan/waves.ts';
@@ -80,8 +83,10 @@ async function answer(
   if (!done.ok) return done;
   const runs = done.value.by === 'log' && others.length === 0;
   const when = runs ? 'continues when you leave the review' : 'continues';
-  const now: ReviewRow = { ...row, decisions: others, kind: others.length === 0 ? 'waiting' : 'decision' };
-  const text = others.length === 0 ? `It was answered and ${when}.` : 'It has another question.';
+  const { reason: _reason, ...about } = row;
+  const isLast = others.length === 0;
+  const text = isLast ? `It was answered and ${when}.` : 'It has another question.';
+  const now = { ...(isLast ? about : row), decisions: others, kind: isLast ? 'waiting' : 'decision' } as const;
   return ok({ notice: `${row.title}: ${text}`, row: { ...now, notMergeable: text }, runs });
 }
 
@@ -112,8 +117,9 @@ async function carryOut(
     if (!sent.ok) return sent;
     const runs = sent.value.by === 'log';
     const when = runs ? 'runs when you leave the review' : 'runs when a slot is free';
+    const { reason: _reason, ...about } = row;
     const now: ReviewRow = {
-      ...row,
+      ...about,
       kind: 'waiting',
       status: 'pending',
       notMergeable: `It was sent back and ${when}.`,
@@ -132,12 +138,21 @@ async function carryOut(
   const told = exitCode === 0 && action !== 'discard' ? said[0] : said.at(-1);
   const notice = `${title}: ${safeLine(told ?? '', noticeColumns)}`;
   if (exitCode !== 0) return ok({ notice, row });
-  const [pullRequest] = /https?:\/\/\S+/.exec(stdout) ?? [];
-  const now: ReviewRow | null =
-    action === 'discard'
-      ? null
-      : action === 'pr'
-        ? { ...row, ...(pullRequest === undefined ? {} : { kind: 'proposed', pullRequest }) }
-        : { ...row, kind: 'merged', notMergeable: 'It is merged.' };
-  return ok({ notice, row: now });
+  if (action === 'discard') return ok({ notice, row: null });
+  const now = await rowsWith(context, group, row);
+  const { kind, notMergeable, pullRequest } = now.find((one) => one.sessionId === sessionId) ?? row;
+  const others = now.filter((one) => one.sessionId !== sessionId);
+  // The changes stay on the screen, although a merge removes the branch.
+  return ok({ notice, row: { ...row, kind, ...defined({ notMergeable, pullRequest }) }, others });
+}
+
+/** The row and those of the work that it was built on, as far as that is merged or proposed now. */
+async function rowsWith(context: Context, { groupId }: LoadedGroup, { sessionId }: ReviewRow): Promise<ReviewRow[]> {
+  const now = loadReferredGroup(context, groupId);
+  if (!now.ok) return [];
+  const definitions = new Map([...now.value.state.sessions].map(([id, { definition }]) => [id, definition]));
+  // The screen is drawn by ink alone.
+  const quiet: Context = Object.create(context, { notes: { value: { line: () => {}, passing: () => {} } } });
+  const read = await readReview(quiet, now.value, false, ancestorsOf(definitions, [sessionId]));
+  return read.ok ? read.value.rows.filter(({ kind }) => kind === 'merged' || kind === 'proposed') : [];
 }

@@ -23,6 +23,8 @@ import { inBorder } from '../app.ts';
 export interface ActionEnd {
   readonly notice: string;
   readonly row: ReviewRow | null;
+  /** The rows of other sessions whose work was merged or proposed with it. */
+  readonly others?: readonly ReviewRow[];
 }
 
 export interface WaveEnd {
@@ -71,10 +73,10 @@ const help = [
   'space PgDn  details down     PgUp  details up',
   'enter  details on the whole screen, and back',
   'a  answer the question, or the wave that waits',
-  'm  merge the work',
-  'p  push it and open a pull request',
-  'b  send it back with words   d  discard the session; unmerged commits stay on its branch',
-  'q  leave; what was answered or sent back, and the next wave, then run',
+  'm  merge the work            p  push it and open a pull request',
+  'b  send it back with words',
+  'd  discard the session; unmerged commits stay on its branch',
+  'q  leave, and run what was answered or sent back, and the next wave',
 ];
 
 interface Ui {
@@ -108,10 +110,10 @@ function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): R
   };
   const start = async (action: ScreenAction, row: ReviewRow, words = '') => {
     update({ isBusy: true, notice: `${row.title}: ${names[action]} …`, asking: undefined });
-    const { notice, row: now } = await act(action, row, words);
-    const rows = state.current.rows.flatMap((one) => (one.sessionId !== row.sessionId ? one : (now ?? [])));
+    const end = await act(action, row, words);
+    const rows = rowsAfter(state.current.rows, row, end);
     const at = Math.min(state.current.at, Math.max(0, rows.length - 1));
-    update({ rows, headline: headlineFor(rows), at, notice, isBusy: false });
+    update({ rows, headline: headlineFor(rows), at, notice: end.notice, isBusy: false });
   };
   const settle = async (wave: OpenDecision, words = '') => {
     update({ isBusy: true, asking: undefined });
@@ -164,6 +166,11 @@ function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): R
   // What was scrolled past the end does not count.
   state.current = { ...state.current, scroll };
   return node;
+}
+
+function rowsAfter(rows: readonly ReviewRow[], acted: ReviewRow, { row, others = [] }: ActionEnd): ReviewRow[] {
+  const changed = new Map(others.map((one) => [one.sessionId, one]));
+  return rows.flatMap((one) => (one.sessionId === acted.sessionId ? (row ?? []) : (changed.get(one.sessionId) ?? one)));
 }
 
 function screenOf(
@@ -245,8 +252,9 @@ function questionOf({ asking, decisions }: Ui, row: ReviewRow | undefined): stri
   const hint = asked === undefined ? '' : ` (${answerForms[asked.kind]})`;
   if (asking.words !== undefined)
     return `To ${asked?.kind === 'wave' ? 'the wave' : title}${hint}: ${asking.words}▏ (Enter sends, Esc cancels)`;
-  const why = row.risks[0] === undefined ? '' : ` ${row.risks[0].text}`;
-  return `y: ${names[asking.action]} ${row.title}?${why}`;
+  const stays = row.pullRequest === undefined ? '' : `It stays in ${row.pullRequest}.`;
+  const why = asking.action === 'merge' ? row.risks[0]?.text : stays;
+  return `y: ${names[asking.action]} ${title}? ${why ?? ''}`;
 }
 
 interface Line extends TextProps {

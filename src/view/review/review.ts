@@ -100,15 +100,19 @@ export function kindTitle(kind: ReviewKind): string {
 /** `Failed: 3 of 80 sessions completed, $41.20 spent. 2 decisions wait, 60 failed.` */
 export function headlineOf(state: GroupState, rows: readonly ReviewRow[], decisions: number): string {
   const { status, usage, counts } = state;
-  // A question or a wave that waits for a person is no failure.
-  const undecided = rows.filter(({ kind, sessionId }) => kind === 'decision' || startsLater(state, sessionId)).length;
+  // A question or a wave that waits for a person is no failure, nor is one that the next run continues.
+  const undecided = rows.filter(
+    ({ kind, sessionId }) =>
+      kind === 'decision' || startsLater(state, sessionId) || (kind === 'waiting' && waitsForPerson(state)),
+  ).length;
   const isAtRest = status !== 'running';
   const isFailed = status === 'failed' || (isAtRest && counts.completed * 2 < rows.length - undecided);
   const of = (kind: ReviewKind) => rows.filter((row) => row.kind === kind).length;
+  const paused = rows.filter(({ kind, status: now }) => kind === 'unfinished' && now === 'paused').length;
   const parts = [
     [decisions, decisions === 1 ? 'decision waits' : 'decisions wait'],
-    [counts.failed, 'failed'],
-    [rows.filter(({ kind, status: now }) => kind === 'unfinished' && now === 'paused').length, 'paused'],
+    [of('unfinished') - paused, 'failed'],
+    [paused, 'paused'],
     [of('waiting'), 'not done'],
     [of('risk'), 'to look at'],
     [of('unchanged'), 'changed nothing'],
@@ -124,10 +128,14 @@ export function headlineOf(state: GroupState, rows: readonly ReviewRow[], decisi
 
 /** Absent if it is not paused, or waits for decisions only, which are listed. */
 export function haltOf(state: GroupState): string | undefined {
-  const { status, reason, message } = state;
-  const isDecision = reason === 'waits-for-answer' || reason === 'waits-for-wave';
-  if (status !== 'paused' || isDecision || message === undefined) return undefined;
+  const { status, message } = state;
+  if (status !== 'paused' || waitsForPerson(state) || message === undefined) return undefined;
   return `${message} ${adviceText(groupAdvice(state))}`;
+}
+
+/** Also after the decision, until the next run. */
+function waitsForPerson({ reason }: GroupState): boolean {
+  return reason === 'waits-for-answer' || reason === 'waits-for-wave';
 }
 
 function startsLater(state: GroupState, id: SessionId): boolean {

@@ -154,6 +154,7 @@ test('a wave is decided on the screen of the review, and the next one starts whe
     terminal.type(key.enter);
     await terminal.shows('The next wave may start. It starts when you leave the review.');
     await terminal.until((text) => !text.includes('1 decision waits'));
+    expect(terminal.text()).not.toContain('Failed:');
     terminal.type('a');
     await terminal.shows('It has no open question.');
     terminal.type('q');

@@ -70,6 +70,27 @@ test('review: a person merges, sends back and discards work without leaving the 
   expect({ isAlternate, isCooked, showsCursor }).toEqual({ isAlternate: false, isCooked: true, showsCursor: true });
 }, 120_000);
 
+test('review: merging work also merges what it was built on, and the screen and a later review say so', async () => {
+  const group = user.mergeGroup('night', [
+    { name: 'base', repository: 'shop', tree: { 'base.md': 'base\n' } },
+    { name: 'more', repository: 'shop', tree: { 'more.md': 'more\n' }, after: ['base'] },
+    { name: 'other', repository: 'shop', tree: { 'other.md': 'other\n' } },
+  ]);
+  terminal = new TestTerminal([launcher, 'review', group.id], { cwd: user.folder, env: user.env });
+  await terminal.shows('3 safe to merge.', '001 base');
+  terminal.type('j');
+  await terminal.shows('more is done.');
+  terminal.type('m');
+  await terminal.shows('002 more: Merged 1 session into main', '1 safe to merge, 2 merged.');
+  terminal.type('k');
+  await terminal.shows('base is done.');
+  terminal.type('m');
+  await terminal.shows('m merge: It is merged into main.');
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
+  expect(await user.ok('review', group.id)).toMatch(/Merged \(2\)\n *001 base +shop +merged /);
+}, 60_000);
+
 test('review opens from the dashboard; 80 columns without colours have room for reasons and changes', async () => {
   const tree = { 'a.js': `const key = 'AKIAIOSFODNN7EXAMPLE';\n${'more();\n'.repeat(30)}` };
   const group = user.mergeGroup('night', [

@@ -87,7 +87,7 @@ const packages: Readonly<Record<string, RegExp>> = {
 const pureModules = /^node:(path|util|tty|url|crypto)$/;
 
 /** What makes a hook slow to start, and a runner large that needs none of it. */
-const heavyPackages = /^(zod|commander|@commander-js\/.*|ink|react|yaml)$/;
+const heavyPackages = /^(zod|ajv|commander|@commander-js\/.*|ink|react|yaml)$/;
 
 export interface BannedCall {
   readonly name: string;
@@ -272,7 +272,8 @@ export function checkShares(files: readonly SourceFile[]): string[] {
  * short commands load one only when it is needed.
  */
 export function checkWeight(files: readonly SourceFile[]): string[] {
-  const atOnce = ['src/runner/run-group.ts', 'src/main.ts', 'src/cli/commands/group/show.ts'];
+  const commands = ['run', 'show'].map((name) => `src/cli/commands/group/${name}.ts`);
+  const atOnce = ['src/runner/run-group.ts', 'src/main.ts', ...commands];
   return [
     ...heavyBehind('src/hook-main.ts', files, () => true),
     ...atOnce.flatMap((entry) => heavyBehind(entry, files, ({ isLater }) => !isLater)),

@@ -59,7 +59,6 @@ import {
   runCommandOptions,
   withRunOptions,
 } from '../../options/options.ts';
-import { readNamedWorkflow } from '../../options/prompt-source.ts';
 import type { Output } from '../../output.ts';
 
 export function defineGroupRun(command: Command, context: Context): void {
@@ -482,6 +481,7 @@ export async function runWorkflow(
   options: RunCommandOptions & { readonly ifIdle?: true | undefined },
 ): Promise<CommandResult> {
   const root = need(context.root());
+  const { readNamedWorkflow } = await import('../../options/prompt-source.ts');
   const named = await readNamedWorkflow(context, reference, pairs);
   if (!named.ok && named.failure.reason === 'not-found' && resolveGroup(context, reference).ok) {
     const next = advise('Run it with', ['group', 'run', reference]);

@@ -8,7 +8,7 @@ import { numberedName as titleInFull } from '../core/id.ts';
 import { openItems } from '../core/item.ts';
 import { failureAdvice } from '../core/plan/advice.ts';
 import type { WaitReason } from '../core/plan/decision.ts';
-import { planOf } from '../core/plan/plan.ts';
+import { isAnsweredPause, planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
@@ -118,8 +118,7 @@ export function problemText(
     return { message: now.failure.message, advice: failureAdvice(state, record, now.failure) };
   }
   if (now.status === 'paused') {
-    const isAnswered = now.reason === 'guard-changed' && openItems(record).length === 0;
-    return { message: (isAnswered ? why?.message : undefined) ?? now.message };
+    return { message: (isAnsweredPause(record) ? why?.message : undefined) ?? now.message };
   }
   return why?.reason === 'blocked' || why?.reason === 'held' ? why : undefined;
 }

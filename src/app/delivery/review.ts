@@ -5,6 +5,7 @@ import { defined } from '../../core/defined.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
 import { openItems } from '../../core/item.ts';
+import { isAnsweredPause } from '../../core/plan/plan.ts';
 import { costHistory, type History, kindOf } from '../../core/plan/preview.ts';
 import { verdictsAtRest } from '../../core/plan/verdicts.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
@@ -124,7 +125,7 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
   const isOpen = openItems(record).length > 0;
   // What is asked is said by the decision.
   const trouble = isOpen ? undefined : problemText(state, record, verdictsAtRest(state)(record))?.message;
-  const paused = now.status === 'paused' && !isAnswered(record) ? now.reason : undefined;
+  const paused = now.status === 'paused' && !isAnsweredPause(record) ? now.reason : undefined;
   const reason = now.status === 'failed' ? now.failure.reason : paused;
   const isRunning = state.status === 'running';
   const notMergeable = isRunning ? 'The group is still running.' : whyNotMergeable(outcome);
@@ -151,20 +152,13 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
 function rowKind({ record, workspace, files, risks, pullRequest, isContained }: Outcome): ReviewKind {
   if (openItems(record).length > 0) return 'decision';
   const { status } = record.state;
-  if (isAnswered(record)) return 'waiting';
+  if (isAnsweredPause(record)) return 'waiting';
   if (status === 'failed' || status === 'paused') return 'unfinished';
   if (status !== 'completed') return 'waiting';
   if (record.mergedInto !== undefined || isContained) return 'merged';
   if (pullRequest !== undefined) return 'proposed';
   if (!isSafe(risks)) return 'risk';
   return workspace !== undefined && files.length === 0 ? 'unchanged' : 'safe';
-}
-
-/** Its question was answered while no runner worked: it goes on with the next run. */
-function isAnswered(record: SessionRecord): boolean {
-  const { state } = record;
-  const asked = state.status === 'paused' && (state.reason === 'guard-changed' || state.reason === 'waits-for-answer');
-  return asked && openItems(record).length === 0;
 }
 
 function whyNotMergeable({ record, workspace, files, isContained }: Outcome): string | undefined {

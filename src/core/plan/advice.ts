@@ -82,14 +82,14 @@ export function groupAdvice(state: GroupState): Advice {
   }
   if (state.reason === 'no-host')
     return advise('List the problems of the hosts, or continue, with', ['doctor', '--hosts'], goOnCommand(state));
+  const wave = state.waves.items.at(-1);
+  const isWaveOpen = state.reason === 'waits-for-wave' && wave?.state === 'open';
   if ([...state.sessions.values()].some((record) => openItems(record).length > 0)) {
     const inbox = ['inbox', state.group.id];
-    if (state.reason === 'waits-for-answer') return advise('List the questions with', inbox);
+    if (isWaveOpen || state.reason === 'waits-for-answer') return advise('List the questions with', inbox);
     return advise('List the questions, or continue without answers, with', inbox, goOnCommand(state));
   }
-  const wave = state.waves.items.at(-1);
-  if (state.reason === 'waits-for-wave' && wave?.state === 'open')
-    return advise('Decide with', ['answer', wave.id, 'continue'], ['answer', wave.id, 'stop']);
+  if (isWaveOpen) return advise('Decide with', ['answer', wave.id, 'continue'], ['answer', wave.id, 'stop']);
   // The same calls would be denied again, at the same cost.
   const denied = failedBy(state, 'permission');
   if (denied.length > 0) {

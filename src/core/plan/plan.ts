@@ -116,6 +116,13 @@ const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
   'waits-for-answer',
 ]);
 
+/** Its question was answered while no runner worked: it continues with the next run. */
+export function isAnsweredPause(record: SessionRecord): boolean {
+  const { state } = record;
+  const asked = state.status === 'paused' && (state.reason === 'guard-changed' || state.reason === 'waits-for-answer');
+  return asked && openItems(record).length === 0;
+}
+
 /** A session waited for a decision, which has been made: it continues although others of its group have failed. */
 export function hasAnswered({ sessions }: GroupState): boolean {
   return [...sessions.values()].some(

@@ -19,7 +19,7 @@ import { attachedSession } from './attachment.ts';
 import { isBudgetExhausted } from './budget.ts';
 import type { Verdicts, WaitReason } from './decision.ts';
 import { type GroupHold, loggedContext, type SchedulingContext } from './decision.ts';
-import { allBlockers, isBeforeDecision, isHeldBack, isReady, planOf, unmetOf } from './plan.ts';
+import { allBlockers, isAnsweredPause, isBeforeDecision, isHeldBack, isReady, planOf, unmetOf } from './plan.ts';
 import { isDelayed, schedule } from './schedule.ts';
 import { waitsForWave } from './waves.ts';
 
@@ -87,7 +87,7 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
   }
   if (state.status !== 'created' && isBeforeDecision(state, record)) return waitsForWave(state, record);
   if (session.status === 'paused' && rests(state, queued, hold)) {
-    if (session.reason === 'guard-changed' && record.items?.at(-1)?.state === 'answered') {
+    if (isAnsweredPause(record)) {
       return { reason: session.reason, message: answerApplies, advice: advise('Continue with', runCommand(state)) };
     }
     // The advice of a failed group is about the sessions that failed.

@@ -93,7 +93,7 @@ test('allowed in a group where another session failed, the advised command does 
   const cli = (...args: string[]) =>
     runInProcess({ args, cwd: '/', env: { HOME: '/nonexistent', CLAUDE_CODE_AGENT_HOME: group.root } });
   const { stdout } = await cli('answer', inboxOf(group.state())[0]?.id ?? '', 'allow');
-  expect(stdout).toMatch(new RegExp(`Next: claude-code-agent group run ${group.groupId}$`, 'm'));
+  expect(stdout).toMatch(new RegExp(`Continue with: claude-code-agent group run ${group.groupId}$`, 'm'));
   expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'failed' });
   expect(recordOf(group, 'a')?.state.status).toBe('completed');
   const turns = (name: string) => rig.invocations.filter((one) => one.claudeSessionId === group.claudeId(name)).length;

@@ -47,6 +47,11 @@ test('parked sessions cost and hold nothing, and resume with their answers after
 
   expect(await user.ok('answer', permission?.id ?? '', 'allow')).toContain(`group resume ${group}`);
   await user.ok('answer', question?.id ?? '', 'Postgres, please');
+  for (const command of ['why', 'status']) {
+    const shown = await user.ok(command, group);
+    expect(shown).toContain('Your answer is recorded and applies when the group runs.');
+    expect(shown).not.toContain('Stopped until its question is answered.');
+  }
   // The next item is to be answered while claude waits for it.
   await user.ok('group', 'edit', group, '--ask-timeout', '1h');
   const later = asking.start(group);

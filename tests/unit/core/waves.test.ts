@@ -3,7 +3,10 @@
  * between any two events changes no decision.
  */
 import { describe, expect, test } from 'bun:test';
+import { advise } from '../../../src/core/advice.ts';
 import type { GroupConfig, SessionDefinition, SessionId } from '../../../src/core/group.ts';
+import type { Item } from '../../../src/core/item.ts';
+import { groupAdvice } from '../../../src/core/plan/advice.ts';
 import type { Decision } from '../../../src/core/plan/decision.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
 import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
@@ -180,6 +183,14 @@ test('without a rule the group pauses after each wave and reports the cost of th
     reason: 'waits-for-wave',
     message: 'It belongs to wave 2 of 3; wave 1 comes before, and then a decision.',
   });
+});
+
+test('with an open question too, the advice is to look at both, not to continue without a decision', () => {
+  const { state } = new Rig(begun({}), [2]).run().log;
+  const record = state.sessions.get(sid(1));
+  if (record === undefined) throw new Error('no session');
+  record.items = [{ state: 'open' } as Item];
+  expect(groupAdvice(state)).toEqual(advise('List the questions with', ['inbox', groupId]));
 });
 
 test('the note of a wave decision is in the prompts of all later sessions and of no other', () => {

@@ -87,12 +87,12 @@ const tones = { high: 'bad', medium: 'warn', low: 'dim' } as const;
 
 function rowLines(review: Review, row: ReviewRow, style: Style): string[] {
   const { title, project, kind, said, risks, evidence, pullRequest } = row;
-  const head = `${title}  ${project}  ${changeText(row)}  ${costText(row)}`;
-  if (kind === 'proposed') return [`  ${safeLine(`${head}  ${pullRequest}`, columnsMax)}`];
-  if (kind === 'safe' || kind === 'merged' || kind === 'waiting') return [`  ${safeLine(head, columnsMax)}`];
+  const facts = [title, project, changeText(row), costText(row), ...(kind === 'proposed' ? [pullRequest ?? ''] : [])];
+  const head = `  ${facts.map((fact) => safeLine(fact, columnsMax)).join('  ')}`;
+  if (kind === 'proposed' || kind === 'safe' || kind === 'merged' || kind === 'waiting') return [head];
   const commands = actionsOf(review.groupId, row).filter(({ disabled }) => disabled === undefined);
   return [
-    `  ${safeLine(head, columnsMax)}`,
+    head,
     ...decisionLines(row.decisions),
     ...risks.map(({ level, text }) => `    ${style(tones[level], spelledLine(safeLine(text, columnsMax)))}`),
     ...(said === '' ? [] : [`    ${style('dim', safeLine(said, saidMax))}`]),

@@ -172,7 +172,8 @@ const ciDangers: readonly (readonly [what: string, form: RegExp])[] = [
   ['runs CI with its rights on code of strangers', /pull_request_target|workflow_run/],
   ['lets CI pass after a failure', /continue-on-error:\s*true|allow_failure:\s*true|\|\|\s*(?:true|:|exit 0)|set \+e/],
   ['switches a part of CI off', /\bif:\s*(?:false|\$\{\{\s*false)|--no-verify|\bexit 0\b|--passWithNoTests/],
-  ['hands secrets on', /secrets:\s*inherit|toJSON\(secrets\)|(?:curl|wget)[^|]*(?:\|\s*(?:ba|z)?sh|secrets\.)/],
+  ['hands secrets on', /secrets:\s*inherit|toJSON\(secrets\)|(?:curl|wget)[^|]*secrets\./],
+  ['runs a downloaded script', /(?:curl|wget)[^|]*\|\s*(?:ba|z)?sh/],
 ];
 
 function ciRisks({ files, prompt }: OutcomeFacts): Risk[] {

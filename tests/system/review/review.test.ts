@@ -119,6 +119,21 @@ test('review: harmful work stands above ordinary work, decisions and failures ab
   expect(await Bun.file(page).text()).toContain(headline);
 });
 
+test('review: a group whose runner is gone is named as interrupted, with the command that continues it', async () => {
+  const sketches: WorkSketch[] = [
+    { name: 'good', repository: 'shop', tree: { 'good.md': 'good\n' } },
+    { name: 'second', repository: 'shop', status: 'pending' },
+    { name: 'third', repository: 'shop', status: 'pending' },
+  ];
+  const group = user.mergeGroup('night', sketches, 'paused');
+  const run = { id: crypto.randomUUID(), runner: user.world.machine.self };
+  group.write((writer) => writer.record([{ type: 'group_resumed', run, retry: [] }]));
+  const { headline, halt, rows } = await reviewOf(group.id);
+  expect(headline).toStartWith('Failed: 1 of 3 sessions completed');
+  expect(halt).toEndWith(`The group was interrupted. Next: claude-code-agent group run ${group.id}`);
+  expect(rows[0]?.notMergeable).toBe('The group was interrupted and is not finished.');
+});
+
 test('review: links out of the tree, modes, programs and submodules are seen', async () => {
   shop('tree');
   const folder = user.folderOf('tree');

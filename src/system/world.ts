@@ -218,6 +218,8 @@ export interface CommandOptions {
   readonly input?: Uint8Array;
   /** Called for each complete line of its standard error. */
   readonly onStderrLine?: (line: string) => void;
+  /** Interrupts it like Ctrl-C. */
+  readonly interrupt?: AbortSignal;
 }
 
 export interface RunOutput {

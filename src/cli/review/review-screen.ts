@@ -12,7 +12,7 @@ import type { GivenAnswer } from '../../core/item.ts';
 import { openWaveItem } from '../../core/plan/waves.ts';
 import { isRehearsal } from '../../core/state.ts';
 import { ownCommand } from '../../system/own-program.ts';
-import type { ActionEnd, ScreenAction, WaveEnd } from '../../tui/review/screen.ts';
+import type { ActionEnd, ReviewScreenOptions, WaveEnd } from '../../tui/review/screen.ts';
 import { plainStyle } from '../../view/format.ts';
 import {
   actionsOf,
@@ -38,9 +38,11 @@ export async function showReview(context: Context, group: LoadedGroup, review: R
   const { createReviewApp } = await asProduction(() => import('../../tui/review/screen.ts'));
   const sentBack: SessionId[] = [];
   let hasNextWave = false;
-  const act = async (action: ScreenAction, row: ReviewRow, words: string): Promise<ActionEnd> => {
+  const act: ReviewScreenOptions['act'] = async (action, row, words, interrupt) => {
     const done =
-      action === 'answer' ? await answer(context, row, words) : await carryOut(context, group, { action, row, words });
+      action === 'answer'
+        ? await answer(context, row, words)
+        : await carryOut(context, group, { action, row, words, interrupt });
     if (!done.ok) return { notice: describeFailure(done.failure), row };
     if (done.value.runs) sentBack.push(row.sessionId);
     return done.value;
@@ -106,13 +108,14 @@ interface Action {
   readonly action: ReviewAction;
   readonly row: ReviewRow;
   readonly words: string;
+  readonly interrupt: AbortSignal;
 }
 
 /** Runs the command of the row, whose output is what is reported. */
 async function carryOut(
   context: Context,
   group: LoadedGroup,
-  { action, row, words }: Action,
+  { action, row, words, interrupt }: Action,
 ): Promise<Result<ActionEnd & { readonly runs?: boolean }>> {
   const { sessionId, title } = row;
   if (action === 'send-back') {
@@ -134,9 +137,10 @@ async function carryOut(
   const env = Object.fromEntries(Object.entries(context.env).flatMap(([key, value]) => (value ? [[key, value]] : [])));
   const answer = action === 'discard' ? ['--yes'] : [];
   const call = { program, args: [...args, ...command, ...answer], cwd: context.cwd, env, timeoutMs: commandTimeoutMs };
-  const ran = await context.world.processes.run(call);
+  const ran = await context.world.processes.run({ ...call, interrupt });
   if (!ran.ok) return ran;
   const { exitCode, stdout, stderr } = ran.value;
+  if (exitCode !== 0 && interrupt.aborted) return ok({ notice: `${title}: It was interrupted.`, row });
   const said = `${stdout}\n${stderr}`.split('\n').filter((text) => text.trim() !== '');
   const told = exitCode === 0 && action !== 'discard' ? said[0] : said.at(-1);
   const notice = `${title}: ${safeLine(told ?? '', noticeColumns)}`;

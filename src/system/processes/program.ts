@@ -77,7 +77,10 @@ export async function runProgram(options: CommandOptions): Promise<Result<RunOut
   const stdout = collect(child.stdout, options.encoding);
   const stderr = collect(child.stderr, 'utf8', options.onStderrLine);
   const timeout = setTimeout(() => killGroup(child.pid), options.timeoutMs);
+  const interrupt = () => child.kill('SIGINT');
+  options.interrupt?.addEventListener('abort', interrupt);
   await child.exited;
+  options.interrupt?.removeEventListener('abort', interrupt);
   clearTimeout(timeout);
   await settle([stdout.done, stderr.done]);
   return ok({ exitCode: child.exitCode, stdout: stdout.take(), stderr: stderr.take() });

@@ -38,7 +38,7 @@ export type ScreenAction = ReviewAction | 'answer';
 
 export interface ReviewScreenOptions {
   readonly review: Review;
-  act(action: ScreenAction, row: ReviewRow, words: string): Promise<ActionEnd>;
+  act(action: ScreenAction, row: ReviewRow, words: string, interrupt: AbortSignal): Promise<ActionEnd>;
   /** Answers the decision that belongs to no session. */
   decide(wave: OpenDecision, words: string): Promise<WaveEnd>;
   /** The first line after an action. */
@@ -91,7 +91,8 @@ interface Ui {
   readonly asking?: { readonly action: ScreenAction; readonly words?: string } | undefined;
   readonly isHelp?: boolean;
   readonly isFull?: boolean;
-  readonly isBusy?: boolean;
+  /** Interrupts what is being done. */
+  readonly busy?: AbortController | undefined;
 }
 
 export function createReviewApp(options: ReviewScreenOptions): ReactNode {
@@ -109,22 +110,26 @@ function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): R
     redraw(state.current);
   };
   const start = async (action: ScreenAction, row: ReviewRow, words = '') => {
-    update({ isBusy: true, notice: `${row.title}: ${names[action]} …`, asking: undefined });
-    const end = await act(action, row, words);
+    const busy = new AbortController();
+    update({ busy, notice: `${row.title}: ${names[action]} … (Ctrl-C interrupts it)`, asking: undefined });
+    const end = await act(action, row, words, busy.signal);
     const rows = rowsAfter(state.current.rows, row, end);
     const at = Math.min(state.current.at, Math.max(0, rows.length - 1));
-    update({ rows, headline: headlineFor(rows), at, notice: end.notice, isBusy: false });
+    update({ rows, headline: headlineFor(rows), at, notice: end.notice, busy: undefined });
   };
   const settle = async (wave: OpenDecision, words = '') => {
-    update({ isBusy: true, asking: undefined });
+    update({ busy: new AbortController(), asking: undefined });
     const { notice, isDecided } = await decide(wave, words);
     const decisions = state.current.decisions.filter((one) => !isDecided || one !== wave);
-    update({ decisions, headline: headlineFor(state.current.rows), notice, isBusy: false });
+    update({ decisions, headline: headlineFor(state.current.rows), notice, busy: undefined });
   };
   const press = (input: string, key: InputKey) => {
-    const { rows, at, scroll, decisions, asking, isBusy, isHelp, isFull } = state.current;
+    const { rows, at, decisions, asking, busy } = state.current;
     const row = rows[at];
-    if (isBusy) return;
+    if (busy !== undefined) {
+      if (key.ctrl && input === 'c') busy.abort();
+      return;
+    }
     if (asking !== undefined && row !== undefined) {
       const answer = answerTo(asking, input, key);
       const [wave] = row.decisions.length === 0 && asking.action === 'answer' ? decisions : [];
@@ -133,12 +138,8 @@ function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): R
       return;
     }
     if (input === 'q' || (key.ctrl && input === 'c')) return exit();
-    if (input === '?' || isHelp) return update({ isHelp: input === '?' && !isHelp });
-    if (key.return) return update({ isFull: !isFull, scroll: 0 });
-    const step = key.downArrow || input === 'j' || input === 'n' ? 1 : key.upArrow || input === 'k' ? -1 : 0;
-    if (step !== 0) return update({ at: Math.max(0, Math.min(rows.length - 1, at + step)), scroll: 0, notice: '' });
-    const page = key.pageDown || input === ' ' ? 10 : key.pageUp ? -10 : 0;
-    if (page !== 0) return update({ scroll: Math.max(0, scroll + page) });
+    const seen = lookedAt(state.current, input, key);
+    if (seen !== null) return update(seen);
     if (row !== undefined && input === keyOf.answer) {
       if (row.decisions.length === 0 && decisions.length === 0)
         return update({ notice: 'a answer: It has no open question.' });
@@ -227,6 +228,16 @@ const headlineMax = 2;
 const footerMax = 6;
 
 type InputKey = Parameters<Parameters<typeof useInput>[0]>[1];
+
+/** After a key that only shows something else; null = another key. */
+function lookedAt({ rows, at, scroll, isHelp, isFull }: Ui, input: string, key: InputKey): Partial<Ui> | null {
+  if (input === '?' || isHelp) return { isHelp: input === '?' && !isHelp };
+  if (key.return) return { isFull: !isFull, scroll: 0 };
+  const step = key.downArrow || input === 'j' || input === 'n' ? 1 : key.upArrow || input === 'k' ? -1 : 0;
+  if (step !== 0) return { at: Math.max(0, Math.min(rows.length - 1, at + step)), scroll: 0, notice: '' };
+  const page = key.pageDown || input === ' ' ? 10 : key.pageUp ? -10 : 0;
+  return page === 0 ? null : { scroll: Math.max(0, scroll + page) };
+}
 
 /** The question after a key: the same, another one, or none, or the action begins. */
 function answerTo(asking: NonNullable<Ui['asking']>, input: string, key: InputKey): Ui['asking'] | 'start' {

@@ -3,9 +3,11 @@
  * why they cannot; the terminal is restored.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MergeUser } from '../../support/cli/merge-ground.ts';
 import { launcher } from '../../support/cli/user.ts';
+import { until } from '../../support/cli.ts';
 import { git } from '../../support/git/repository.ts';
 import { key, TestTerminal } from '../../support/terminal.ts';
 
@@ -127,4 +129,24 @@ test('review opens from the dashboard; 80 columns without colours have room for 
   terminal.type('q');
   expect(await terminal.exited).toBe(0);
   expect(terminal.raw).not.toMatch(/\[(?:3|4|9)[0-7]m/);
+}, 120_000);
+
+test('review: Ctrl-C interrupts a merge that takes long, nothing moves, and the screen goes on', async () => {
+  const started = join(user.folder, 'started');
+  const accept = `touch '${started}'; sleep 600`;
+  const group = user.mergeGroup('night', [
+    { name: 'slow', repository: 'shop', tree: { 'slow.md': 'slow\n' }, fields: { accept } },
+  ]);
+  const before = user.tip('shop');
+  terminal = new TestTerminal([launcher, 'review', group.id, '--no-check'], { cwd: user.folder, env: user.env });
+  await terminal.shows('Safe to merge', '›✓ 001 slow');
+  terminal.type('m');
+  await terminal.shows('001 slow: merge … (Ctrl-C interrupts it)');
+  await until(() => existsSync(started));
+  terminal.type('q');
+  terminal.type(key.ctrlC);
+  await terminal.shows('Safe to merge', '001 slow: It was interrupted.');
+  expect([user.tip('shop'), group.isTidy()]).toEqual([before, true]);
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
 }, 120_000);

@@ -114,7 +114,7 @@ function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): R
     update({ busy, notice: `${row.title}: ${names[action]} … (Ctrl-C interrupts it)`, asking: undefined });
     const end = await act(action, row, words, busy.signal);
     const rows = rowsAfter(state.current.rows, row, end);
-    const at = Math.min(state.current.at, Math.max(0, rows.length - 1));
+    const at = placeIn(rows, state.current);
     update({ rows, headline: headlineFor(rows), at, notice: end.notice, busy: undefined });
   };
   const settle = async (wave: OpenDecision, words = '') => {
@@ -126,10 +126,7 @@ function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): R
   const press = (input: string, key: InputKey) => {
     const { rows, at, decisions, asking, busy } = state.current;
     const row = rows[at];
-    if (busy !== undefined) {
-      if (key.ctrl && input === 'c') busy.abort();
-      return;
-    }
+    if (busy !== undefined && key.ctrl && input === 'c') return busy.abort();
     if (asking !== undefined && row !== undefined) {
       const answer = answerTo(asking, input, key);
       const [wave] = row.decisions.length === 0 && asking.action === 'answer' ? decisions : [];
@@ -137,9 +134,10 @@ function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): R
       else update({ asking: answer, ...(answer === undefined ? { notice: '' } : {}) });
       return;
     }
-    if (input === 'q' || (key.ctrl && input === 'c')) return exit();
+    if (busy === undefined && (input === 'q' || (key.ctrl && input === 'c'))) return exit();
     const seen = lookedAt(state.current, input, key);
     if (seen !== null) return update(seen);
+    if (busy !== undefined) return;
     if (row !== undefined && input === keyOf.answer) {
       if (row.decisions.length === 0 && decisions.length === 0)
         return update({ notice: 'a answer: It has no open question.' });
@@ -172,6 +170,13 @@ function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): R
 function rowsAfter(rows: readonly ReviewRow[], acted: ReviewRow, { row, others = [] }: ActionEnd): ReviewRow[] {
   const changed = new Map(others.map((one) => [one.sessionId, one]));
   return rows.flatMap((one) => (one.sessionId === acted.sessionId ? (row ?? []) : (changed.get(one.sessionId) ?? one)));
+}
+
+/** The row that was selected, or the one that took the place of a removed one. */
+function placeIn(rows: readonly ReviewRow[], before: Ui): number {
+  const selected = before.rows[before.at]?.sessionId;
+  const found = rows.findIndex(({ sessionId }) => sessionId === selected);
+  return found >= 0 ? found : Math.min(before.at, Math.max(0, rows.length - 1));
 }
 
 function screenOf(
@@ -230,11 +235,16 @@ const footerMax = 6;
 type InputKey = Parameters<Parameters<typeof useInput>[0]>[1];
 
 /** After a key that only shows something else; null = another key. */
-function lookedAt({ rows, at, scroll, isHelp, isFull }: Ui, input: string, key: InputKey): Partial<Ui> | null {
+function lookedAt(
+  { rows, at, scroll, isHelp, isFull, notice, busy }: Ui,
+  input: string,
+  key: InputKey,
+): Partial<Ui> | null {
   if (input === '?' || isHelp) return { isHelp: input === '?' && !isHelp };
   if (key.return) return { isFull: !isFull, scroll: 0 };
   const step = key.downArrow || input === 'j' || input === 'n' ? 1 : key.upArrow || input === 'k' ? -1 : 0;
-  if (step !== 0) return { at: Math.max(0, Math.min(rows.length - 1, at + step)), scroll: 0, notice: '' };
+  const next = Math.max(0, Math.min(rows.length - 1, at + step));
+  if (step !== 0) return { at: next, scroll: 0, notice: busy === undefined ? '' : notice };
   const page = key.pageDown || input === ' ' ? 10 : key.pageUp ? -10 : 0;
   return page === 0 ? null : { scroll: Math.max(0, scroll + page) };
 }

@@ -131,19 +131,22 @@ test('review opens from the dashboard; 80 columns without colours have room for 
   expect(terminal.raw).not.toMatch(/\[(?:3|4|9)[0-7]m/);
 }, 120_000);
 
-test('review: Ctrl-C interrupts a merge that takes long, nothing moves, and the screen goes on', async () => {
+test('review: other work is read during a long merge; Ctrl-C interrupts it, and nothing moves', async () => {
   const started = join(user.folder, 'started');
   const accept = `touch '${started}'; sleep 600`;
   const group = user.mergeGroup('night', [
     { name: 'slow', repository: 'shop', tree: { 'slow.md': 'slow\n' }, fields: { accept } },
+    { name: 'other', repository: 'shop', tree: { 'other.md': 'other\n' }, fields: { accept: 'true' } },
   ]);
   const before = user.tip('shop');
   terminal = new TestTerminal([launcher, 'review', group.id, '--no-check'], { cwd: user.folder, env: user.env });
-  await terminal.shows('Safe to merge', '›✓ 001 slow');
+  await terminal.shows('Safe to merge', '›✓ 001 slow', '002 other');
   terminal.type('m');
   await terminal.shows('001 slow: merge … (Ctrl-C interrupts it)');
   await until(() => existsSync(started));
   terminal.type('q');
+  terminal.type('j');
+  await terminal.shows('›✓ 002 other', 'other is done.', '001 slow: merge … (Ctrl-C interrupts it)');
   terminal.type(key.ctrlC);
   await terminal.shows('Safe to merge', '001 slow: It was interrupted.');
   expect([user.tip('shop'), group.isTidy()]).toEqual([before, true]);

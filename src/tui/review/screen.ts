@@ -16,7 +16,7 @@ import {
   type ReviewAction,
   type ReviewRow,
 } from '../../view/review/review.ts';
-import { safeLine, spelledLine } from '../../view/terminal-text.ts';
+import { safeLine, safeText, spelledLine } from '../../view/terminal-text.ts';
 import { inBorder } from '../app.ts';
 
 /** The result of an action: a sentence, and the row as it is now; null = the row is gone. */
@@ -159,7 +159,8 @@ function ReviewApp({ review, act, decide, headlineFor }: ReviewScreenOptions): R
   });
   usePaste((text) => {
     const { asking } = state.current;
-    if (asking?.words !== undefined) update({ asking: { ...asking, words: asking.words + safeLine(text, textMax) } });
+    const pasted = safeText(text.replaceAll(/\r\n?/g, '\n'));
+    if (asking?.words !== undefined) update({ asking: { ...asking, words: asking.words + pasted } });
   });
   const { node, scroll } = screenOf(review, state.current, columns, height);
   // What was scrolled past the end does not count.

@@ -61,6 +61,8 @@ test('review: a person merges, sends back and discards work without leaving the 
   await terminal.shows('To 003 other:');
   terminal.type('Shorter, please.');
   await terminal.shows('To 003 other: Shorter, please.');
+  terminal.type('\u001b[200~ Keep the title.\rNo lists.\u001b[201~');
+  await terminal.until((text) => /Shorter, please\. Keep the title\. *\nNo lists\./.test(text));
   terminal.type(key.escape);
   await terminal.until((text) => !text.includes('To 003 other'));
   terminal.type('?');

@@ -14,7 +14,7 @@ import { diffText, recentDiffs } from '../../git/diff.ts';
 import type { Git } from '../../git/git.ts';
 import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
-import { conflictsOf, repositoryDir } from '../../git/worktrees/worktree.ts';
+import { conflictsOf, isMerged, repositoryDir } from '../../git/worktrees/worktree.ts';
 import { parseOwn } from '../../store/json.ts';
 import { mergeFolderName, worktreesFolder } from '../../store/paths.ts';
 import { type ChangedFile, filesOfPatch, isLock } from '../../view/review/patch.ts';
@@ -304,7 +304,9 @@ async function withConflicts(
     if (files.length > 0)
       risks.push(makeRisk('conflict', 65, `It conflicts with ${target} in ${listNames(files, 4)}.`));
     if (partners.length > 0) risks.push(makeRisk('conflict', 45, `It conflicts with ${listNames(partners, 4)}.`));
-    judged.set(one, { ...one, risks: sortRisks(risks) });
+    const isSquashed =
+      into !== null && one.files.length > 0 && (await isMerged(context, repositoryDir(repository), own, into));
+    judged.set(one, { ...one, isContained: one.isContained || isSquashed, risks: sortRisks(risks) });
   }
   return outcomes.map((outcome) => judged.get(outcome) ?? outcome);
 }

@@ -263,7 +263,7 @@ export async function tidyWorktrees(context: AppContext, project: FaberProject):
   const views = repository.ok ? viewWorktrees(context, repository.value) : repository;
   if (!repository.ok || !views.ok) return;
   for (const view of views.value.filter(({ status }) => status === 'completed')) {
-    if (!(await isMerged(context, repository.value.main.top, view.branch))) continue;
+    if (!(await isMerged(context, repository.value.main.top, `refs/heads/${view.branch}`))) continue;
     const { removed, path, why } = await removeFinished(context, repository.value, view, { openSessionsToo: false });
     if (removed) context.notes.line(`Removed the worktree ${briefPath(path)}. ${why}`);
   }

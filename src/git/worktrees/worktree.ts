@@ -67,10 +67,10 @@ export async function addWorktree(
   return added.ok ? ok(undefined) : added;
 }
 
-/** Merging the branch would change nothing in `folder`, even after a squash. False when git cannot tell. */
-export async function isMerged(git: Git, folder: string, branch: string): Promise<boolean> {
-  const merged = await runOwn(git, folder, ['merge-tree', '--write-tree', 'HEAD', `refs/heads/${branch}`]);
-  const own = merged.ok ? await runOwn(git, folder, ['rev-parse', '--verify', 'HEAD^{tree}']) : merged;
+/** Merging `commit` would change nothing in `into`, even after a squash. False when git cannot tell. */
+export async function isMerged(git: Git, folder: string, commit: string, into = 'HEAD'): Promise<boolean> {
+  const merged = await runOwn(git, folder, ['merge-tree', '--write-tree', into, commit]);
+  const own = merged.ok ? await runOwn(git, folder, ['rev-parse', '--verify', `${into}^{tree}`]) : merged;
   return merged.ok && own.ok && merged.value.trim() === own.value.trim();
 }
 

@@ -134,6 +134,17 @@ test('review: a group whose runner is gone is named as interrupted, with the com
   expect(rows[0]?.notMergeable).toBe('The group was interrupted and is not finished.');
 });
 
+test('review: work that was squashed into its target, as servers do with pull requests, is merged', async () => {
+  const group = user.mergeGroup('night', [
+    { name: 'good', repository: 'shop', tree: { 'good.md': 'good\n' } },
+    { name: 'other', repository: 'shop', tree: { 'other.md': 'other\n' } },
+  ]);
+  git(user.folderOf('shop'), 'merge', '--quiet', '--squash', group.branch('good'));
+  git(user.folderOf('shop'), 'commit', '--quiet', '-m', 'Good (#1)');
+  const { rows } = await reviewOf(group.id);
+  expect(rows.map(({ title, kind }) => `${title}: ${kind}`)).toEqual(['002 other: safe', '001 good: merged']);
+});
+
 test('review: links out of the tree, modes, programs and submodules are seen', async () => {
   shop('tree');
   const folder = user.folderOf('tree');

@@ -10,6 +10,7 @@ import { ancestorsOf } from '../../core/graph.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GivenAnswer } from '../../core/item.ts';
 import { openWaveItem } from '../../core/plan/waves.ts';
+import { programName } from '../../core/program-name.ts';
 import { isRehearsal } from '../../core/state.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import type { ActionEnd, ReviewScreenOptions, WaveEnd } from '../../tui/review/screen.ts';
@@ -143,7 +144,8 @@ async function carryOut(
   if (exitCode !== 0 && interrupt.aborted) return ok({ notice: `${title}: It was interrupted.`, row });
   const said = `${stdout}\n${stderr}`.split('\n').filter((text) => text.trim() !== '');
   const told = exitCode === 0 && action !== 'discard' ? said[0] : said.at(-1);
-  const notice = `${title}: ${safeLine(told ?? '', noticeColumns)}`;
+  const text = told?.startsWith(`${programName}: `) ? told.slice(programName.length + 2) : told;
+  const notice = `${title}: ${safeLine(text ?? '', noticeColumns)}`;
   if (exitCode !== 0) return ok({ notice, row });
   if (action === 'discard') return ok({ notice, row: null });
   const now = await rowsWith(context, group, row);

@@ -256,7 +256,7 @@ function answerTo(asking: NonNullable<Ui['asking']>, input: string, key: InputKe
   if (key.escape || (key.ctrl && input === 'c')) return undefined;
   if (words === undefined) return input === 'y' ? 'start' : undefined;
   if (key.return) return words.trim() === '' ? undefined : 'start';
-  if (key.backspace || key.delete) return { ...asking, words: words.slice(0, -1) };
+  if (key.backspace || key.delete) return { ...asking, words: [...words].slice(0, -1).join('') };
   return key.ctrl || key.meta ? asking : { ...asking, words: words + input };
 }
 

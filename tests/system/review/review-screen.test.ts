@@ -126,6 +126,7 @@ test('review opens from the dashboard; 80 columns without colours have room for 
   await terminal.shows('y: merge 001 secret?');
   terminal.type('y');
   await terminal.shows('001 secret: ', 'stash');
+  expect(terminal.text()).not.toContain('cca:');
   terminal.type('q');
   await terminal.shows('R review', 'q quit');
   terminal.type('q');

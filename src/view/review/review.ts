@@ -199,12 +199,11 @@ export function actionsOf(groupId: GroupId, row: ReviewRow, words = 'What to cha
   const number = numberOf(row);
   const session = `${groupId}/${number}`;
   const no = row.notMergeable === undefined ? {} : { disabled: row.notMergeable };
-  const isProposed = row.pullRequest && { disabled: `It is in ${row.pullRequest} already.` };
   const isRunning = row.status === 'running' ? { disabled: 'The session is running.' } : {};
   const isNew = row.status === 'pending' ? { disabled: 'The session was not started.' } : isRunning;
   return [
     { action: 'merge', words: ['group', 'merge', groupId, '--session', number], ...no },
-    { action: 'pr', words: ['group', 'pr', groupId, '--session', number], ...no, ...(isProposed ?? {}) },
+    { action: 'pr', words: ['group', 'pr', groupId, '--session', number], ...no },
     { action: 'send-back', words: ['session', 'retry', session, '--prompt', words], ...isNew },
     { action: 'discard', words: ['session', 'remove', session], ...isRunning },
   ];

@@ -157,7 +157,7 @@ test('a key of the review opens one, and the session moves to those that have on
     terminal.type('p');
     await terminal.shows('In a pull request', 'Pull request https://example.org/pull/1', '1 in a pull request.');
     terminal.type('p');
-    await terminal.shows('p pull request: It is in https://example.org/pull/1 already.');
+    await terminal.shows('001 c: Updated: https://example.org/pull/1');
     terminal.type('q');
     expect(await terminal.exited).toBe(0);
   } finally {

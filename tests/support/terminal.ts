@@ -3,6 +3,7 @@
  * tests wait for text on the screen.
  */
 import { type IUnicodeVersionProvider, Terminal } from '@xterm/headless';
+import { patienceMs } from './mailbox.ts';
 
 export interface TerminalWish {
   readonly columns?: number;
@@ -29,6 +30,10 @@ const widths: IUnicodeVersionProvider = {
     return (width << 1) | (joins ? 1 : 0);
   },
 };
+
+/** A whole run may pass before the screen shows it. */
+const screenPatienceMs = 2 * patienceMs;
+const echoPatienceMs = 5_000;
 
 const echoFlag = 0o10;
 const canonicalFlag = 0o2;
@@ -155,17 +160,26 @@ export class TestTerminal {
 
   /**
    * Resolves when `condition` holds for a complete frame; incomplete frames are not shown. Rejects with the screen's
-   * text when the program ends first.
+   * text when the program ends first, and after a while.
    */
   until(condition: (text: string) => boolean): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const giveUp = (why: string): void => {
+      this.#waiting.delete(look);
+      clearTimeout(timer);
+      reject(new Error(`${why}, and the screen shows:\n${this.text()}`));
+    };
+    const timer = setTimeout(() => giveUp(`Waited ${screenPatienceMs / 1_000} s in vain`), screenPatienceMs);
     const look = (): void => {
       const isWhole = !this.#emulator.modes.synchronizedOutputMode;
       const isThere = isWhole && condition(this.text());
-      if (!isThere && !this.#isOver) return;
+      if (!isThere) {
+        if (this.#isOver) giveUp('The program ended');
+        return;
+      }
       this.#waiting.delete(look);
-      if (isThere) resolve();
-      else reject(new Error(`The program ended, and the screen shows:\n${this.text()}`));
+      clearTimeout(timer);
+      resolve();
     };
     this.#waiting.add(look);
     look();
@@ -174,6 +188,22 @@ export class TestTerminal {
 
   shows(...texts: readonly string[]): Promise<void> {
     return this.until((screen) => texts.every((text) => screen.includes(text)));
+  }
+
+  /**
+   * Types a line like a person, who waits for the echo and types again what was lost: claude drops keys while it redraws
+   * its prompt.
+   */
+  async enter(text: string): Promise<void> {
+    for (;;) {
+      this.type(text);
+      const shown = this.shows(text).then(() => true);
+      // Its reason is given by the next one.
+      shown.catch(() => {});
+      if ((await Promise.race([shown, Bun.sleep(echoPatienceMs)])) === true) break;
+      this.type(key.eraseLine);
+    }
+    this.type(key.enter);
   }
 
   /** Closes the window: the program loses its terminal. */
@@ -209,6 +239,7 @@ export const key = {
   escape: '\u001b',
   tab: '\t',
   erase: '\u007f',
+  eraseLine: '\u0015',
   ctrlC: '\u0003',
   ctrlL: '\u000c',
   ctrlZ: '\u001a',

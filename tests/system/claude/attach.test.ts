@@ -14,7 +14,7 @@ import { modelOfKnownPrice } from '../../support/claude/rig.ts';
 import { launcher, pinnedClaude, type StartedCommand, until } from '../../support/cli.ts';
 import { Runners, removeGroup } from '../../support/crash-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
-import { TestTerminal } from '../../support/terminal.ts';
+import { key, TestTerminal } from '../../support/terminal.ts';
 
 let api: ScriptedApi;
 let group: GroupFixture;
@@ -71,9 +71,7 @@ async function takenOver(
 
 /** Types like a person, who waits for each echo. */
 async function say(text: string, answer: string): Promise<void> {
-  terminal?.type(text);
-  await terminal?.shows(text);
-  terminal?.type('\r');
+  await terminal?.enter(text);
   await terminal?.shows(answer);
 }
 
@@ -90,7 +88,7 @@ test('attach to a running session: it continues with what was said, and the cost
   const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Painted it blue.' });
   expect(group.state().reservedUsd).toBeGreaterThan(0);
   await say('Paint it blue instead.', 'Blue it is.');
-  terminal?.type('/exit\r');
+  await terminal?.enter('/exit');
   expect(await terminal?.exited).toBe(0);
   expect(terminal?.text()).toMatch(/You spent ~?\$0\.01\. 001 one continues when a slot is free\./);
   expect(await run.finished).toMatchObject({ code: 0, stderr: '' });
@@ -106,12 +104,12 @@ test('attach to a running session: it continues with what was said, and the cost
 test('/clear starts a conversation with its own cost, and the group continues with that one', async () => {
   const { run } = await takenOver({ text: 'Blue it is.' });
   await say('Paint it blue instead.', 'Blue it is.');
-  terminal?.type('/clear\r');
+  await terminal?.enter('/clear');
   await until(() => !terminal?.text().includes('Blue it is.'));
   // The script restarts with the conversation.
   await say('Begin again.', 'Working.');
   await until(() => api.requests.length >= 5);
-  terminal?.type('/exit\r');
+  await terminal?.enter('/exit');
   expect(await terminal?.exited).toBe(0);
   const { code } = await run.finished;
   expect(code).toBe(0);
@@ -140,14 +138,10 @@ test.each(systems)(
     const { run } = await takenOver({ text: 'Blue it is.' });
     /** The first request of the conversation that the command starts. */
     const askedAfter = async (command: string, hasBegun: () => boolean): Promise<string> => {
-      terminal?.type(command);
-      await terminal?.shows(command);
-      terminal?.type('\r');
+      await terminal?.enter(command);
       await until(hasBegun);
       const { length } = api.requests;
-      terminal?.type('Go on.');
-      await terminal?.shows('Go on.');
-      terminal?.type('\r');
+      await terminal?.enter('Go on.');
       await until(() => api.requests.length > length);
       return JSON.stringify(api.requests[length]?.body.messages);
     };
@@ -167,7 +161,8 @@ test.each(systems)(
     // Input that was interrupted before its answer returns to the prompt line.
     terminal?.type('\u001b');
     await until(() => !terminal?.text().includes('esc to interrupt'));
-    terminal?.type('\u0015/exit\r');
+    terminal?.type(key.eraseLine);
+    await terminal?.enter('/exit');
     expect(await terminal?.exited).toBe(0);
     run.kill('SIGTERM');
     await run.finished;
@@ -210,9 +205,7 @@ test('at its reserved budget claude is ended, although it has no cap of its own'
   group = makeGroup([{ name: 'one', fields }]);
   const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Red it is.' });
   await say('Paint it blue instead.', 'Blue it is.');
-  terminal?.type('Or red.');
-  await terminal?.shows('Or red.');
-  terminal?.type('\r');
+  await terminal?.enter('Or red.');
   expect(await terminal?.exited).toBe(3);
   expect(terminal?.text()).toMatch(/claude was ended: the limit of \$0\.0?15? was reached\./);
   await run.finished;

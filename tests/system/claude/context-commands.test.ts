@@ -80,12 +80,6 @@ async function requestWith(text: string, from: number): Promise<number> {
   return find();
 }
 
-async function typeIn(text: string): Promise<void> {
-  terminal?.type(text);
-  await terminal?.shows(text);
-  terminal?.type('\r');
-}
-
 /** All files that claude has written. */
 function conversations(group: string): string {
   const sessions = join(user.data, 'session-groups', group, 'sessions');
@@ -184,10 +178,10 @@ test.each(Object.entries(systems))(
       ['/clear', 'Cleared.', () => hookStarts(group, 'clear') > 0],
       ['/branch', 'Forked.', () => terminal?.text().includes('Branched') === true],
     ] as const) {
-      await typeIn(boundary);
+      await terminal.enter(boundary);
       await until(hasBegun);
       const { length } = api.requests;
-      await typeIn(command);
+      await terminal.enter(command);
       const index = await requestWith(expanded[0] ?? '', length);
       expectCommand(index);
       await until(() => api.requests.length > index + 1);
@@ -196,7 +190,7 @@ test.each(Object.entries(systems))(
       await until(() => conversations(group).includes(answer));
       await until(() => !terminal?.text().includes('esc to interrupt'));
     }
-    terminal.type('/exit\r');
+    await terminal.enter('/exit');
     expect(await terminal.exited).toBe(0);
     second.kill('SIGTERM');
     await second.finished;

@@ -102,9 +102,7 @@ const idle = () => until(() => terminal?.text().includes('esc to interrupt') ===
 
 async function type(text: string, shown: string): Promise<void> {
   await idle();
-  terminal?.type(text);
-  await terminal?.shows(text);
-  terminal?.type('\r');
+  await terminal?.enter(text);
   await terminal?.shows(shown);
 }
 
@@ -133,7 +131,7 @@ test('FABER commands of the config template run unattended, and the session stay
   const terminalWish = { cwd: user.folder, env: user.env, columns: 100, rows: 40 };
   terminal = new TestTerminal([launcher, 'session', 'attach', `${group}/run`], terminalWish);
   await terminal.shows('❯');
-  terminal.type('/clear\r');
+  await terminal.enter('/clear');
   await until(() => state().sessions.session_history.at(-1)?.end_reason === 'clear');
   await until(() => state().sessions.current_session?.session_id !== undefined);
   const cleared = state().sessions.current_session_id;
@@ -147,7 +145,7 @@ test('FABER commands of the config template run unattended, and the session stay
   await type('Go on.', 'The architecture stands.');
   expectRun(asked(fork), 'fork', 'architect');
   await idle();
-  terminal.type('/exit\r');
+  await terminal.enter('/exit');
   expect(await terminal.exited).toBe(0);
 
   const resumed = api.requests.length;
@@ -165,4 +163,4 @@ test('FABER commands of the config template run unattended, and the session stay
   expect(other).toContain('Do something else.');
   expect(other).toContain(`FABER: the run ${runId} for the work item 258 is in progress here.`);
   expect(other).not.toContain('Continue with the phase');
-}, 90_000);
+}, 180_000);

@@ -191,8 +191,8 @@ export class TestTerminal {
   }
 
   /**
-   * Types a line like a person, who waits for the echo and types again what was lost: claude drops keys while it
-   * redraws its prompt.
+   * Types a line like a person, who waits for the echo and types again what was lost: keys may not arrive while
+   * claude starts or changes its conversation.
    */
   async enter(text: string): Promise<void> {
     for (;;) {

@@ -9,7 +9,6 @@ import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import { ancestorsOf } from '../../core/graph.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GivenAnswer } from '../../core/item.ts';
-import { openWaveItem } from '../../core/plan/waves.ts';
 import { programName } from '../../core/program-name.ts';
 import { isRehearsal } from '../../core/state.ts';
 import { ownCommand } from '../../system/own-program.ts';
@@ -51,7 +50,7 @@ export async function showReview(context: Context, group: LoadedGroup, review: R
   const decide = async (wave: OpenDecision, words: string): Promise<WaveEnd> => {
     const done = await answerItem(context, wave.id, givenIn(wave, words.trim()));
     if (!done.ok) return { notice: describeFailure(done.failure), isDecided: false };
-    const goesOn = openWaveItem(done.value.group.state) === undefined && !done.value.group.state.waves.stopped;
+    const goesOn = !done.value.group.state.waves.stopped;
     hasNextWave = goesOn && done.value.by === 'log';
     const next = hasNextWave ? ' It starts when you leave the review.' : '';
     return { notice: goesOn ? `The next wave may start.${next}` : 'The other waves do not start.', isDecided: true };

@@ -118,17 +118,16 @@ const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
 
 /** Its question was answered while no runner worked: it continues with the next run. */
 export function isAnsweredPause(record: SessionRecord): boolean {
-  const { state } = record;
-  const asked = state.status === 'paused' && (state.reason === 'guard-changed' || state.reason === 'waits-for-answer');
-  return asked && openItems(record).length === 0;
+  return isDecisionPause(record) && openItems(record).length === 0;
+}
+
+function isDecisionPause({ state }: SessionRecord): boolean {
+  return state.status === 'paused' && (state.reason === 'guard-changed' || state.reason === 'waits-for-answer');
 }
 
 /** A session waited for a decision, which has been made: it continues although others of its group have failed. */
 export function hasAnswered({ sessions }: GroupState): boolean {
-  return [...sessions.values()].some(
-    ({ state, queued }) =>
-      queued && state.status === 'paused' && (state.reason === 'guard-changed' || state.reason === 'waits-for-answer'),
-  );
+  return [...sessions.values()].some((record) => record.queued && isDecisionPause(record));
 }
 
 /** It starts as soon as there is a slot and its group is not blocked. */

@@ -173,14 +173,8 @@ export interface CodeUrl {
 
 /** The first transfer of a large repository takes long. */
 const transferTimeoutMs = 60 * 60_000;
-/**
- * A prompt could not be answered; and a host that loses power in the middle of a transfer says nothing more, which ssh
- * by itself does not notice.
- */
-export const sshOptions = ['BatchMode=yes', 'ConnectTimeout=15', 'ServerAliveInterval=10'].flatMap((one) => [
-  '-o',
-  one,
-]);
+/** A prompt could not be answered, and ssh by itself does not notice that the host has lost power. */
+export const sshOptions = ['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=15', '-o', 'ServerAliveInterval=10'];
 const sshCommand = ['ssh', ...sshOptions].join(' ');
 const makeAndReceive = [
   'test -e "$0/HEAD" || git init --quiet --bare --template= "$0"',

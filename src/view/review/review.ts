@@ -105,7 +105,7 @@ export function headlineOf(
   hasRunner: boolean,
 ): string {
   const { status, usage, counts } = state;
-  // A question or a wave that waits for a person is no failure, nor is one that the next run continues.
+  // A session that waits for a person, or for the next run after a decision, has not failed.
   const undecided = rows.filter(
     ({ kind, sessionId }) =>
       kind === 'decision' || startsLater(state, sessionId) || (kind === 'waiting' && waitsForPerson(state)),
